@@ -1,4 +1,27 @@
-//! What a packet costs, in instructions.
+//! Costs of a packet in instructions: through each queue of ours, by each back end, and through the kernel's.
+//!
+//! All cases run one after the other in one guest, whose clock counts instructions ([`narrows_machine`]): neither a
+//! busy host nor its caches are in the figures, so they can fail a build. They tell how much work there is, not how
+//! long a processor takes for it.
+//!
+//! **Path.** Users, box and servers are namespaces in a row (`place`). The kernel's queues stand where ours do: at both
+//! interfaces of a router or a bridge. A box by packet sockets, which is its own bridge, is held against the bridge.
+//!
+//! **Traffic.** pktgen sends UDP alone, and TAQ knows flows by TCP. So packets are TCP's, made beforehand (`load`): a
+//! connection opens, then sends two segments in its turn, which the user acknowledges. 32 connections have their turn
+//! at once. Before what is measured, each has had one.
+//!
+//! **What is counted.** Everything that the guest's one processor does: sending, forwarding, interrupts, timers,
+//! switches and the box. It is what elapsed less what was idle (`spinner`), each burst with the rest that it needs to
+//! pass wholly; a tenth of the bursts at either end is left aside. Sending and forwarding alone are the case without a
+//! queue, which is taken off where costs are told beyond it.
+//!
+//! **Nothing is dropped**, or the run fails: bursts fit every queue, as many packets must have arrived as were sent,
+//! and the box must have handled each.
+//!
+//! **Two kinds of traffic.** In `passing` the link is far quicker than what comes: nothing waits but for its turn to be
+//! handled, and a box gets its packets together. In `waiting` the link is slower: each packet leaves by a timer of its
+//! own, as on a thin link; the kernel's queues stand behind HTB there, CAKE has its own shaper.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -98,7 +121,7 @@ pub fn run(args: &Args) -> Result<()> {
     println!("costs: {made}, seed {}", args.seed);
     let begun = Instant::now();
     let machine = Machine::new(kernel).seed(args.seed).at_most(Duration::from_secs(1800));
-    let table = Table::new(in_guest(&machine, &cases, &program, &args.out)?);
+    let table = Table::new(args.in_guest(&machine, &cases, &program)?);
     let text = table.markdown();
     println!("\n{text}\n{} cases in {} s", cases.len(), begun.elapsed().as_secs());
     let path = args.out.join("costs.md");
@@ -125,30 +148,35 @@ fn build(profile: &str) -> Result<PathBuf> {
         .status()
         .context("cargo cannot be started")?;
     ensure!(done.success(), "narrows could not be built by profile {profile}");
-    Ok(crate::peers::programs::target().join(profile).join("narrows"))
+    // Cargo's one profile whose folder has another name.
+    let folder = if profile == "dev" { "debug" } else { profile };
+    Ok(crate::peers::programs::target().join(folder).join("narrows"))
 }
 
-/// Measures cases in a guest of their own.
-fn in_guest(machine: &Machine, cases: &[Case], program: &Path, out: &Path) -> Result<Vec<Figure>> {
-    let program = program.canonicalize().with_context(|| program.display().to_string())?;
-    let this = std::env::current_exe().context("the name of this program")?;
-    let script = format!(
-        "modprobe -a veth bridge sch_cake sch_fq sch_fq_codel sch_sfq sch_htb nfnetlink_queue nft_queue\n\
-         exec {} costs-inside --program {} --cases /cases --out figures.json",
-        this.display(),
-        program.display()
-    );
-    let mut guest = Guest::new(&script)?;
-    guest.program(&this)?;
-    guest.program(&program)?;
-    guest.file(Path::new("/cases"), serde_json::to_string(cases)?.as_bytes());
-    let mut show = |stream: Stream, line: &str| match stream {
-        Stream::Output => println!("{line}"),
-        Stream::Error => eprintln!("{line}"),
-    };
-    let ended = machine.run(guest, out, &mut show, &AtomicBool::new(false))?;
-    ensure!(ended.status == 0, "the guest ended with status {}", ended.status);
-    let path = out.join("figures.json");
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    serde_json::from_str(&text).with_context(|| path.display().to_string())
+impl Args {
+    /// Measures cases in a guest of their own.
+    fn in_guest(&self, machine: &Machine, cases: &[Case], program: &Path) -> Result<Vec<Figure>> {
+        let program = program.canonicalize().with_context(|| program.display().to_string())?;
+        let seed = self.seed;
+        let this = std::env::current_exe().context("the name of this program")?;
+        let script = format!(
+            "modprobe -a veth bridge sch_cake sch_fq sch_fq_codel sch_sfq sch_htb nfnetlink_queue nft_queue\n\
+             exec {} costs-inside --program {} --seed {seed} --cases /cases --out figures.json",
+            this.display(),
+            program.display()
+        );
+        let mut guest = Guest::new(&script)?;
+        guest.program(&this)?;
+        guest.program(&program)?;
+        guest.file(Path::new("/cases"), serde_json::to_string(cases)?.as_bytes());
+        let mut show = |stream: Stream, line: &str| match stream {
+            Stream::Output => println!("{line}"),
+            Stream::Error => eprintln!("{line}"),
+        };
+        let ended = machine.run(guest, &self.out, &mut show, &AtomicBool::new(false))?;
+        ensure!(ended.status == 0, "the guest ended with status {}", ended.status);
+        let path = self.out.join("figures.json");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        serde_json::from_str(&text).with_context(|| path.display().to_string())
+    }
 }

@@ -66,7 +66,7 @@ impl Place {
             Queue::None => {}
             Queue::Kernel(name) => {
                 for (port, rate) in [("lan", case.traffic.down()), ("wan", case.traffic.up())] {
-                    kernel_queue(port, name, case.traffic, rate)?;
+                    kernel_queue(port, name, rate)?;
                 }
             }
             Queue::Box { backend, discipline } => {
@@ -120,19 +120,17 @@ fn bridge() -> Result<()> {
     ip("-n box link set br0 up")
 }
 
-/// A queue of the kernel's on one interface of the box.
-fn kernel_queue(port: &str, name: &str, traffic: Traffic, rate: Option<&str>) -> Result<()> {
+/// A queue of the kernel's on one interface of the box, behind a shaper where there is a rate in Mbit/s.
+fn kernel_queue(port: &str, name: &str, rate: Option<u32>) -> Result<()> {
     let tc = |words: &str| run(Command::new("tc").args(["-n", "box"]).args(words.split(' ')));
-    match (traffic, rate) {
-        (Traffic::Waiting, Some(rate)) if name == "cake" => {
-            tc(&format!("qdisc add dev {port} root cake bandwidth {rate}"))
-        }
-        (Traffic::Waiting, Some(rate)) => {
+    match rate {
+        None => tc(&format!("qdisc add dev {port} root {name}")),
+        Some(rate) if name == "cake" => tc(&format!("qdisc add dev {port} root cake bandwidth {rate}mbit")),
+        Some(rate) => {
             tc(&format!("qdisc add dev {port} root handle 1: htb default 1"))?;
-            tc(&format!("class add dev {port} parent 1: classid 1:1 htb rate {rate}"))?;
+            tc(&format!("class add dev {port} parent 1: classid 1:1 htb rate {rate}mbit"))?;
             tc(&format!("qdisc add dev {port} parent 1:1 {name}"))
         }
-        _ => tc(&format!("qdisc add dev {port} root {name}")),
     }
 }
 
@@ -149,11 +147,11 @@ const CONTROL: &str = "/run/narrows-costs.sock";
 impl Running {
     fn start(program: &Path, backend: &str, discipline: &str, traffic: Traffic) -> Result<Self> {
         // A rate that nothing here comes near, where packets need not wait.
-        let [down, up] = [traffic.down(), traffic.up()].map(|rate| rate.unwrap_or("10gbit"));
+        let [down, up] = [traffic.down(), traffic.up()].map(|rate| format!("{}mbit", rate.unwrap_or(10_000)));
         let mut child = Command::new("ip")
             .args(["netns", "exec", "box"])
             .arg(program)
-            .args(["run", "--lan", "lan", "--wan", "wan", "--down", down, "--up", up])
+            .args(["run", "--lan", "lan", "--wan", "wan", "--down", &down, "--up", &up])
             .args(["--discipline", discipline, "--backend", backend])
             .args(["--control", CONTROL, "--state-dir", "/run/narrows-costs", "--user", "root"])
             .stdout(Stdio::piped())

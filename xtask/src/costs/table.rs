@@ -71,7 +71,7 @@ impl Table {
 
     /// What a queue costs beyond the kernel's own forwarding. A box that joins two interfaces by itself is held against
     /// a bridge; packets that wait, against those that pass: nothing waits without a queue.
-    fn above_none(&self, figure: &Figure) -> Option<f64> {
+    pub fn above_none(&self, figure: &Figure) -> Option<f64> {
         let passing = Case { traffic: Traffic::Passing, ..figure.case.clone() };
         Some(figure.packet - self.packet(&passing, &Queue::None, kernels(figure.case.layer))?)
     }
