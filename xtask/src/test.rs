@@ -93,8 +93,9 @@ pub fn tests(
         return Ok(());
     }
     let skips = std::env::temp_dir().join(format!("narrows-skips-{}", std::process::id()));
+    let machines = pool::machines();
     let mut jobs = beside;
-    jobs.extend(programs.iter().flat_map(|program| Job::of(program, words, &skips)));
+    jobs.extend(programs.iter().flat_map(|program| Job::of(program, words, &skips, machines)));
     if kinds == Kinds::All && words.is_empty() {
         let mut examples = cargo(&["test", "-q", "--doc", "--no-fail-fast"]);
         examples.args(&selection);

@@ -12,28 +12,33 @@ use anyhow::{Context as _, Result};
 
 use super::programs::Program;
 
-/// Modules whose tests judge when something happens on real kernels: a busy machine would have them tried again, or
-/// skipped.
-const ALONE: [(&str, &[&str]); 3] =
-    [("senders", &["live::"]), ("cli", &["lab::"]), ("tests", &["live_flow::"])];
+/// Modules of packages whose tests do not compute alone, in the order in which they begin. A module within another here
+/// is a job of its own.
+const APART: [(&str, Lane, &[&str]); 6] = [
+    // A minute of one box, beside which all others end.
+    ("box", Lane::Waiting, &["live_box::soak::"]),
+    ("box", Lane::Waiting, &["live_box::"]),
+    ("cli", Lane::Waiting, &["live::", "diagnose_live::", "lab::"]),
+    // They judge times of real kernels, or need queues that this machine's kernel may lack.
+    ("lab", Lane::Machine, &["queue_peer::", "peer::"]),
+    // They judge when something happens on this kernel: a busy machine would have them tried again, or skipped.
+    ("senders", Lane::Alone, &["live::"]),
+    ("tests", Lane::Alone, &["live_flow::"]),
+];
 
-/// Modules that run in a virtual machine where one can be had: they judge times of real kernels, or need queues that
-/// this machine's kernel may lack. The machine's clock makes no difference between a busy host and an idle one.
-const IN_MACHINE: [(&str, &[&str]); 1] = [("lab", &["queue_peer::", "peer::"])];
-
-/// The kernel of those machines: the oldest that Narrows is tried on.
+/// The kernel of virtual machines: the oldest that Narrows is tried on.
 const KERNEL: &str = "6.1";
-
-/// Modules that wait for packets, timers and processes, and leave the processors to others.
-const WAITING: [(&str, &[&str]); 2] = [("box", &["live_box::"]), ("cli", &["live::", "diagnose_live::"])];
 
 /// When tests may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Beside all but those that want to be alone, a program for each processor.
     Computing,
-    /// Beside those that compute, more of them than there are processors.
+    /// Beside those that compute: they wait for packets, timers and processes, and leave the processors to others.
     Waiting,
+    /// Beside those that compute, in a virtual machine, whose clock makes no difference between a busy host and an idle
+    /// one; alone where none can be had.
+    Machine,
     /// With nothing beside.
     Alone,
 }
@@ -63,19 +68,20 @@ impl Job {
     }
 
     /// The jobs of a program: one for each lane its tests are in. `words` are for libtest; skipped tests write their
-    /// names to the file `skips`.
-    pub fn of(program: &Program, words: &[String], skips: &Path) -> Vec<Self> {
-        let modules = |table: &[(&str, &'static [&'static str])]| -> &'static [&'static str] {
-            let of = table.iter().find(|(package, _)| program.is_outside() && *package == program.package());
-            of.map_or(&[], |(_, modules)| modules)
-        };
-        let (alone, waiting) = (modules(&ALONE), modules(&WAITING));
-        let machine = if machines() { modules(&IN_MACHINE) } else { &[] };
-        let make = |lane, choose: &[&str], skip: &[&str]| {
+    /// names to the file `skips`. `machines` says whether virtual ones can be had.
+    pub fn of(program: &Program, words: &[String], skips: &Path, machines: bool) -> Vec<Self> {
+        let groups: Vec<_> = APART
+            .iter()
+            .filter(|(package, ..)| program.is_outside() && *package == program.package())
+            .map(|(_, lane, modules)| (*lane, *modules))
+            .collect();
+        let make = |lane, choose: &[&str]| {
             let mut command = program.command();
             command.args(choose).env(narrows_testing::SKIPS, skips);
-            for module in skip {
-                command.args(["--skip", module]);
+            for module in groups.iter().flat_map(|(_, modules)| *modules) {
+                if !choose.iter().any(|chosen| chosen.starts_with(module)) {
+                    command.args(["--skip", module]);
+                }
             }
             if lane == Lane::Waiting {
                 command.env("RUST_TEST_THREADS", (2 * processors()).to_string());
@@ -84,15 +90,17 @@ impl Job {
             let name = if choose.is_empty() {
                 program.name()
             } else {
-                format!("{}: {}", program.name(), choose.join(", ").replace("::", ""))
+                format!("{}: {}", program.name(), choose.join(", ").trim_end_matches(':').replace("::,", ","))
             };
             Self { name, lane, command }
         };
-        let mut jobs = vec![make(Lane::Computing, &[], &[alone, waiting, machine].concat())];
-        jobs.extend((!machine.is_empty()).then(|| Self::in_machine(program, machine, words, skips)));
-        jobs.extend((!alone.is_empty()).then(|| make(Lane::Alone, alone, waiting)));
-        jobs.extend((!waiting.is_empty()).then(|| make(Lane::Waiting, waiting, alone)));
-        jobs
+        let rest = make(Lane::Computing, &[]);
+        let apart = groups.iter().map(|(lane, modules)| match lane {
+            Lane::Machine if machines => Self::in_machine(program, modules, words, skips),
+            Lane::Machine => make(Lane::Alone, modules),
+            lane => make(*lane, modules),
+        });
+        apart.chain([rest]).collect()
     }
 
     /// The modules of a program as a job of their own, in a virtual machine.
@@ -104,7 +112,7 @@ impl Job {
         command.arg("--out").arg(skips.with_extension("machine")).arg("--skips").arg(skips);
         command.arg(line).args(modules).args(words);
         let name = format!("{} on Linux {KERNEL}: {}", program.name(), modules.join(", ").replace("::", ""));
-        Self { name, lane: Lane::Computing, command }
+        Self { name, lane: Lane::Machine, command }
     }
 
     /// Tells its tests where the program `narrows` is, and where others are.
@@ -129,7 +137,7 @@ impl Job {
 }
 
 /// Whether virtual machines with [`KERNEL`] can be had; fetches it where it is not at hand.
-fn machines() -> bool {
+pub fn machines() -> bool {
     static FOUND: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *FOUND.get_or_init(|| {
         if narrows_machine::obstacle().is_some() {
@@ -155,7 +163,7 @@ pub fn run(jobs: Vec<Job>, mut ended: impl FnMut(Outcome)) -> Result<()> {
     let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.lane == Lane::Alone);
     let (waiting, computing): (VecDeque<_>, VecDeque<_>) =
         beside.into_iter().partition(|job| job.lane == Lane::Waiting);
-    let workers = [(Mutex::new(waiting), 1), (Mutex::new(computing), processors())];
+    let workers = [(Mutex::new(waiting), 2), (Mutex::new(computing), processors())];
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
         for (queue, count) in &workers {
@@ -187,6 +195,45 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         Job { name: name.to_owned(), lane, command }
+    }
+
+    /// libtest chooses and skips by any part of a name.
+    fn takes(job: &Job, test: &str) -> bool {
+        let args: Vec<_> = job.command.get_args().map(|arg| arg.to_str().unwrap()).collect();
+        let skips = |at: usize| at > 0 && args[at - 1] == "--skip";
+        let (skipped, chosen): (Vec<_>, Vec<_>) =
+            (0..args.len()).filter(|at| args[*at] != "--skip").partition(|at| skips(*at));
+        let named = |of: &[usize]| of.iter().any(|at| test.contains(args[*at]));
+        !named(&skipped) && (chosen.is_empty() || named(&chosen))
+    }
+
+    #[test]
+    fn each_test_is_in_one_job() {
+        for (package, tests) in [
+            ("box", &["live_box::soak::a", "live_box::floods::b", "other::c"][..]),
+            ("cli", &["live::a", "diagnose_live::b", "diagnose::c", "lab::web::d", "sim::e"]),
+            ("lab", &["queue_peer::a", "peer::b", "row::c"]),
+            ("senders", &["live::parity::a", "b"]),
+            ("tests", &["live_flow::a", "trust::b"]),
+            ("qdisc", &["users::a"]),
+        ] {
+            let jobs = Job::of(&Program::from_outside(package), &[], Path::new("skips"), false);
+            for test in tests {
+                let taken: Vec<_> = jobs.iter().filter(|job| takes(job, test)).map(|job| &job.name).collect();
+                assert_eq!(taken.len(), 1, "{package} {test}: {taken:?}");
+            }
+        }
+        let names: Vec<_> = Job::of(&Program::from_outside("cli"), &[], Path::new("skips"), false)
+            .into_iter()
+            .map(|job| (job.name, job.lane))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("cli, from outside: live, diagnose_live, lab".to_owned(), Lane::Waiting),
+                ("cli, from outside".to_owned(), Lane::Computing)
+            ]
+        );
     }
 
     #[test]

@@ -41,6 +41,11 @@ struct Profile {
 }
 
 impl Program {
+    #[cfg(test)]
+    pub fn from_outside(package: &str) -> Self {
+        Self { package: package.to_owned(), outside: true, file: "it".into(), folder: ".".into() }
+    }
+
     /// As people call it.
     pub fn name(&self) -> String {
         format!("{}, {}", self.package, if self.outside { "from outside" } else { "unit tests" })
