@@ -80,23 +80,29 @@ pub fn tests(
     kinds: Kinds,
     beside: Vec<Job>,
 ) -> Result<()> {
-    let mut selection = selection(packages);
-    if kinds == Kinds::Unit {
-        // The features that other crates ask for, some of which have tests.
-        selection.push("--all-features".to_owned());
-    }
+    let packages: Vec<_> =
+        packages.iter().map(|name| name.trim_start_matches("narrows-").to_owned()).collect();
+    let (selection, library) = (selection(&packages), programs::have_library(&packages));
     show("building the tests\n");
-    let (programs, built) = programs::build(&selection, kinds)?;
+    let (programs, built) = match kinds {
+        Kinds::All => programs::build(&selection, &["--tests"])?,
+        // With the features that other crates ask for, some of which have tests.
+        Kinds::Unit if library => programs::build(&selection, &["--lib", "--bins", "--all-features"])?,
+        Kinds::Unit => programs::build(&selection, &["--bins", "--all-features"])?,
+    };
+    // The program that live tests start; of all packages it is there already.
+    let narrows = kinds == Kinds::Unit || cargo(&["build", "-q", "--bin", "narrows"]).status()?.success();
     show(&format!("built ({} s)\n", built.took.as_secs()));
-    report.step_ended("building the tests", built.success, report.failures());
-    if !built.success {
+    let built = built.success && narrows;
+    report.step_ended("building the tests", built, report.failures());
+    if !built {
         return Ok(());
     }
     let skips = std::env::temp_dir().join(format!("narrows-skips-{}", std::process::id()));
-    let machines = pool::machines();
+    let machines = kinds == Kinds::All && programs.iter().any(Job::wants_machine) && pool::machines();
     let mut jobs = beside;
     jobs.extend(programs.iter().flat_map(|program| Job::of(program, words, &skips, machines)));
-    if kinds == Kinds::All && words.is_empty() {
+    if kinds == Kinds::All && words.is_empty() && library {
         let mut examples = cargo(&["test", "-q", "--doc", "--no-fail-fast"]);
         examples.args(&selection);
         jobs.push(Job::new("examples in the documentation", examples));
@@ -122,10 +128,7 @@ fn selection(packages: &[String]) -> Vec<String> {
     if packages.is_empty() {
         return vec!["--workspace".to_owned()];
     }
-    let full = |name: &String| {
-        if name.starts_with("narrows-") { name.clone() } else { format!("narrows-{name}") }
-    };
-    packages.iter().flat_map(|name| ["-p".to_owned(), full(name)]).collect()
+    packages.iter().flat_map(|name| ["-p".to_owned(), format!("narrows-{name}")]).collect()
 }
 
 fn target_dir() -> std::path::PathBuf {

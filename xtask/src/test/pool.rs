@@ -14,7 +14,7 @@ use super::programs::Program;
 
 /// Modules of packages whose tests do not compute alone, in the order in which they begin. A module within another here
 /// is a job of its own.
-const APART: [(&str, Lane, &[&str]); 6] = [
+const APART: [(&str, Lane, &[&str]); 7] = [
     // A minute of one box, beside which all others end.
     ("box", Lane::Waiting, &["live_box::soak::"]),
     ("box", Lane::Waiting, &["live_box::"]),
@@ -22,6 +22,7 @@ const APART: [(&str, Lane, &[&str]); 6] = [
     // They judge times of real kernels, or need queues that this machine's kernel may lack.
     ("lab", Lane::Machine, &["queue_peer::", "peer::"]),
     // They judge when something happens on this kernel: a busy machine would have them tried again, or skipped.
+    ("box", Lane::Alone, &["live_box::clamp::"]),
     ("senders", Lane::Alone, &["live::"]),
     ("tests", Lane::Alone, &["live_flow::"]),
 ];
@@ -65,6 +66,13 @@ impl Job {
     /// Any command that prints as libtest does, beside what computes.
     pub fn new(name: &str, command: Command) -> Self {
         Self { name: name.to_owned(), lane: Lane::Computing, command }
+    }
+
+    /// Whether some tests of a program run in a virtual machine.
+    pub fn wants_machine(program: &Program) -> bool {
+        APART.iter().any(|(package, lane, _)| {
+            program.is_outside() && *package == program.package() && *lane == Lane::Machine
+        })
     }
 
     /// The jobs of a program: one for each lane its tests are in. `words` are for libtest; skipped tests write their
@@ -210,7 +218,7 @@ mod tests {
     #[test]
     fn each_test_is_in_one_job() {
         for (package, tests) in [
-            ("box", &["live_box::soak::a", "live_box::floods::b", "other::c"][..]),
+            ("box", &["live_box::soak::a", "live_box::floods::b", "live_box::clamp::c", "other::d"][..]),
             ("cli", &["live::a", "diagnose_live::b", "diagnose::c", "lab::web::d", "sim::e"]),
             ("lab", &["queue_peer::a", "peer::b", "row::c"]),
             ("senders", &["live::parity::a", "b"]),

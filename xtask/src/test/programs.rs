@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
-use super::Kinds;
+use crate::peers::programs::root;
 use crate::steps::{Ended, cargo, each_line, show};
 
 /// A program of tests.
@@ -89,12 +89,16 @@ fn package(folder: &Path) -> Option<String> {
     Some(folder.file_name()?.to_str()?.to_owned())
 }
 
-/// Builds the tests of the packages that `selection` says, and the program `narrows` where it is among them; what the
-/// compiler says is shown.
-pub fn build(selection: &[String], kinds: Kinds) -> Result<(Vec<Program>, Ended)> {
-    // The tests of a program or a library are built with it; `cargo test` knows them, `cargo build` does not.
-    let mut command = cargo(&["test", "--no-run", "--lib", "--bins"]);
-    command.args((kinds == Kinds::All).then_some("--tests"));
+/// Whether one of these packages has a library; of others cargo refuses to test one.
+pub fn have_library(packages: &[String]) -> bool {
+    packages.is_empty()
+        || packages.iter().any(|package| root().join("crates").join(package).join("src/lib.rs").exists())
+}
+
+/// Builds the tests of the packages that `selection` says; what the compiler says is shown.
+pub fn build(selection: &[String], wanted: &[&str]) -> Result<(Vec<Program>, Ended)> {
+    let mut command = cargo(&["test", "--no-run"]);
+    command.args(wanted);
     command.arg("--message-format=json-render-diagnostics").args(selection);
     let mut programs = Vec::new();
     let ended = each_line(command, |line| {
