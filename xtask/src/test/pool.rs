@@ -131,6 +131,9 @@ impl Job {
     fn run(mut self) -> Result<Outcome> {
         let begun = Instant::now();
         let (mut reader, writer) = std::io::pipe().context("a pipe")?;
+        if matches!(self.lane, Lane::Computing | Lane::Machine) {
+            self.command = gently(&self.command);
+        }
         self.command.stdin(Stdio::null()).stdout(writer.try_clone().context("a pipe")?).stderr(writer);
         let mut child = self.command.spawn().with_context(|| format!("starting {}", self.name))?;
         // The writing ends that this process holds would keep the pipe open.
@@ -159,6 +162,22 @@ pub fn machines() -> bool {
             kernel.is_ok()
         })
     })
+}
+
+/// The same command, which leaves the processors to whoever waits for a packet or a timer.
+fn gently(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    nice
 }
 
 /// How many of something that computes run well side by side.
@@ -261,8 +280,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_started_is_said() {
-        let job =
-            Job { name: "x".into(), lane: Lane::Computing, command: Command::new("/nowhere/narrows-x") };
+        let job = Job { name: "x".into(), lane: Lane::Waiting, command: Command::new("/nowhere/narrows-x") };
         let why = run(vec![job], |_| {}).unwrap_err();
         assert!(format!("{why:#}").starts_with("starting x: "), "{why:#}");
     }
