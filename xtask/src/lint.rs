@@ -11,20 +11,20 @@ use crate::steps::{Ended, cargo, each_line, show};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lint {
     Format,
-    Limits,
+    Tidy,
     Types,
     Clippy,
 }
 
 impl Lint {
     /// In the order in which they cost.
-    pub const ALL: [Self; 4] = [Self::Format, Self::Limits, Self::Types, Self::Clippy];
+    pub const ALL: [Self; 4] = [Self::Format, Self::Tidy, Self::Types, Self::Clippy];
 
     /// What it looks at.
     pub fn name(self) -> &'static str {
         match self {
             Self::Format => "formatting",
-            Self::Limits => "lengths, names and links",
+            Self::Tidy => "columns, names and links",
             Self::Types => "types of the dashboard",
             Self::Clippy => "lints",
         }
@@ -36,7 +36,7 @@ impl Lint {
             Self::Format => {
                 (cargo(&["fmt", "--version"]), "rustfmt is missing (rustup component add rustfmt)")
             }
-            Self::Limits => return None,
+            Self::Tidy => return None,
             Self::Types => {
                 let mut tsc = Command::new("tsc");
                 tsc.arg("--version");
@@ -53,10 +53,10 @@ impl Lint {
     fn command(self) -> Result<Command> {
         Ok(match self {
             Self::Format => cargo(&["fmt", "--all", "--check"]),
-            Self::Limits => {
-                let mut limits = Command::new(std::env::current_exe()?);
-                limits.args([crate::AS_IS, "limits"]);
-                limits
+            Self::Tidy => {
+                let mut tidy = Command::new(std::env::current_exe()?);
+                tidy.args([crate::AS_IS, "tidy"]);
+                tidy
             }
             Self::Types => {
                 let mut tsc = Command::new("tsc");

@@ -8,7 +8,6 @@ mod check;
 mod costs;
 mod digest;
 mod kernel_senders;
-mod limits;
 mod lint;
 mod peers;
 mod performance;
@@ -17,6 +16,7 @@ mod recipes;
 mod steps;
 mod systemd;
 mod test;
+mod tidy;
 mod vm;
 
 /// Tasks of the Narrows workspace.
@@ -44,8 +44,8 @@ enum Task {
     Digest(digest::Args),
     /// Record real kernel senders, and say how well `narrows diagnose` tells why they sent again; needs root
     KernelSenders(kernel_senders::Args),
-    /// Find what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere
-    Limits(limits::Args),
+    /// Find links that lead nowhere, names that mean two things, dependencies without a reason, lines over 120 columns
+    Tidy(tidy::Args),
     /// Look for formatting, lints and words, and run the unit tests of what changed since main
     Check(check::Args),
     /// Look for formatting, bounds, types and lints
@@ -89,7 +89,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Performance(args) => performance::run(&args),
         Task::Digest(args) => digest::run(&args),
         Task::KernelSenders(args) => kernel_senders::run(&args),
-        Task::Limits(args) => limits::run(&args),
+        Task::Tidy(args) => tidy::run(&args),
         Task::Check(args) => check::run(&args),
         Task::Lint => lint::run(),
         Task::Test(args) => test::run(&args),

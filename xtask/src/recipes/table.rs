@@ -244,9 +244,9 @@ done"#,
         commands: "",
     },
     Recipe {
-        name: "limits",
+        name: "tidy",
         who: Contributors,
-        says: "what is too long: files, functions, argument lists, lines, documents; and links that lead nowhere",
+        says: "links that lead nowhere, names that mean two things, dependencies without a reason, long lines",
         commands: "",
     },
 ];

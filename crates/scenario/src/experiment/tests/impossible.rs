@@ -3,7 +3,6 @@
 use super::*;
 
 #[test]
-#[allow(clippy::too_many_lines, reason = "a table of what is refused")]
 fn impossible_scenarios_end_in_one_sentence() {
     let thin = without_disciplines(THIN);
     let cases: &[(&str, &str, &str, &str)] = &[

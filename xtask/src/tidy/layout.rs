@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{Bound, Broken};
+use super::{Broken, Rule};
 
 /// Crates that run as root.
 const ROOT: [&str; 2] = ["box", "netio"];
@@ -26,7 +26,7 @@ pub fn all(root: &Path, paths: &[String]) -> Result<Vec<Broken>> {
 fn module(path: &str) -> Option<Broken> {
     let shared = path.contains("/tests/") && !path.contains("/src/");
     (path.ends_with("/mod.rs") && !shared).then(|| Broken {
-        bound: Bound::Place,
+        rule: Rule::Place,
         path: path.to_owned(),
         line: 1,
         told: format!("a module's file is {}.rs", path.trim_end_matches("/mod.rs")),
@@ -44,7 +44,7 @@ fn without_reason(path: &str, manifest: &str, reasons: &str) -> Vec<Broken> {
     });
     let told = |name| format!("{name} has no reason in {REASONS}");
     missing
-        .map(|(line, name)| Broken { bound: Bound::Place, path: path.to_owned(), line, told: told(name) })
+        .map(|(line, name)| Broken { rule: Rule::Place, path: path.to_owned(), line, told: told(name) })
         .collect()
 }
 

@@ -1,6 +1,5 @@
-//! How long files, functions, argument lists and lines may be, what documents may not do, and which names may repeat.
-//! Reads the files that git tracks; builds nothing. Clippy has the same bounds for functions in Rust; here they hold
-//! for Python and C too.
+//! Checks what no compiler checks: columns of a line, links of documents, names that may repeat, places of files and
+//! reasons for dependencies. Reads the files that git tracks; builds nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,20 +9,11 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 mod documents;
-mod functions;
 mod layout;
 mod names;
 
-/// Lines of a file that is neither a test nor a table.
-const FILE_LINES: usize = 450;
-/// Lines of code in a function.
-const FUNCTION_LINES: usize = 60;
-/// Arguments of a function, `self` included.
-const ARGUMENTS: usize = 6;
 /// Columns of a line.
 const COLUMNS: usize = 120;
-/// Files that are longer because they are tables, each with its reason.
-const TABLES: [(&str, &str); 0] = [];
 
 /// Which checkout to look at.
 #[derive(clap::Args)]
@@ -31,29 +21,23 @@ pub struct Args {
     /// The checkout (this one)
     #[arg(long, value_name = "DIR")]
     root: Option<std::path::PathBuf>,
-    /// Only how often each bound is broken in each part of the tree
+    /// Only how often each rule is broken in each part of the tree
     #[arg(long)]
     count: bool,
 }
 
-/// A bound that can be broken.
+/// A rule that can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Bound {
-    File,
-    Function,
-    Arguments,
+enum Rule {
     Columns,
     Document,
     Place,
     Name,
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File => write!(f, "files over {FILE_LINES} lines"),
-            Self::Function => write!(f, "functions over {FUNCTION_LINES} lines of code"),
-            Self::Arguments => write!(f, "functions with more than {ARGUMENTS} arguments"),
             Self::Columns => write!(f, "lines over {COLUMNS} columns"),
             Self::Document => f.write_str("documents"),
             Self::Place => f.write_str("places of files, and reasons for dependencies"),
@@ -62,10 +46,10 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Where a bound is broken, and by how much.
+/// Where a rule is broken, and how.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Broken {
-    bound: Bound,
+    rule: Rule,
     path: String,
     line: usize,
     told: String,
@@ -90,23 +74,21 @@ pub fn run(args: &Args) -> Result<()> {
         }
     }
     broken.extend(names::all(&rust));
-    broken.extend(functions::python(root, &paths)?);
-    broken.extend(documents::all(root, &paths)?);
     broken.extend(layout::all(root, &paths)?);
     broken.sort();
     print(&broken, args.count);
     if !broken.is_empty() {
-        eprintln!("limits: {} places break a bound", broken.len());
+        eprintln!("tidy: {} places break a rule", broken.len());
         std::process::exit(1);
     }
     Ok(())
 }
 
 fn print(broken: &[Broken], count: bool) {
-    let mut bounds: BTreeMap<Bound, Vec<&Broken>> = BTreeMap::new();
-    broken.iter().for_each(|b| bounds.entry(b.bound).or_default().push(b));
-    for (bound, places) in bounds {
-        println!("{bound}: {}", places.len());
+    let mut rules: BTreeMap<Rule, Vec<&Broken>> = BTreeMap::new();
+    broken.iter().for_each(|b| rules.entry(b.rule).or_default().push(b));
+    for (rule, places) in rules {
+        println!("{rule}: {}", places.len());
         if count {
             let mut parts: BTreeMap<&str, usize> = BTreeMap::new();
             places.iter().for_each(|b| *parts.entry(part(&b.path)).or_default() += 1);
@@ -135,72 +117,32 @@ fn is_code(path: &str) -> bool {
     [".rs", ".py", ".c", ".h"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// Tests are as long as what they try.
-fn is_test(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    path.split('/').any(|part| part == "tests") || name == "tests.rs" || name.starts_with("test_")
-}
-
-/// What a file of code breaks by itself. Functions in Python are asked of Python.
+/// What a file of code breaks by itself.
 fn code(path: &str, text: &str) -> Vec<Broken> {
     let mut broken = Vec::new();
-    let lines: Vec<&str> = text.lines().collect();
-    let own = before_tests(&lines);
-    let excused = is_test(path) || TABLES.iter().any(|(table, _)| *table == path);
-    if own > FILE_LINES && !excused {
-        let told = format!("{own} lines");
-        broken.push(Broken { bound: Bound::File, path: path.to_owned(), line: 1, told });
-    }
-    for (n, line) in lines.iter().enumerate() {
+    for (n, line) in text.lines().enumerate() {
         let columns = line.chars().count();
         // An address cannot be broken.
         if columns > COLUMNS && !line.contains("://") {
             let told = format!("{columns} columns");
-            broken.push(Broken { bound: Bound::Columns, path: path.to_owned(), line: n + 1, told });
+            broken.push(Broken { rule: Rule::Columns, path: path.to_owned(), line: n + 1, told });
         }
     }
-    let found = match path.rsplit('.').next() {
-        Some("rs") => functions::rust(&lines),
-        Some("c" | "h") => functions::c(&lines),
-        _ => Vec::new(),
-    };
-    broken.extend(found.iter().flat_map(|f| f.judged(path, is_test(path) || f.line > own)));
     broken
-}
-
-/// Lines before the tests at the foot of a file in Rust.
-fn before_tests(lines: &[&str]) -> usize {
-    let tests =
-        |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
-    lines.windows(2).position(tests).unwrap_or(lines.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(path: &str, text: &str) -> Vec<(Bound, usize)> {
-        code(path, text).into_iter().map(|b| (b.bound, b.line)).collect()
-    }
-
-    #[test]
-    fn long_files() {
-        let long = "//\n".repeat(FILE_LINES + 1);
-        assert_eq!(told("crates/a/src/b.rs", &long), [(Bound::File, 1)]);
-        assert_eq!(told("python/a.py", &long), [(Bound::File, 1)]);
-        for test in ["crates/a/tests/b.rs", "crates/a/src/b/tests.rs", "tests/tests/b.rs", "python/test_a.py"]
-        {
-            assert_eq!(told(test, &long), []);
-        }
-        let short = "//\n".repeat(FILE_LINES);
-        assert_eq!(told("a.rs", &short), []);
-        assert_eq!(told("a.rs", &format!("{short}#[cfg(test)]\nmod tests {{\n{short}}}\n")), []);
+    fn told(path: &str, text: &str) -> Vec<(Rule, usize)> {
+        code(path, text).into_iter().map(|b| (b.rule, b.line)).collect()
     }
 
     #[test]
     fn long_lines() {
         let wide = "é".repeat(COLUMNS);
-        assert_eq!(told("a.c", &format!("{wide}\n{wide}x\n")), [(Bound::Columns, 2)]);
+        assert_eq!(told("a.c", &format!("{wide}\n{wide}x\n")), [(Rule::Columns, 2)]);
         assert_eq!(told("a.rs", &format!("// https://example.org/{wide}")), []);
     }
 

@@ -1,15 +1,11 @@
-//! Documents: how much there is to read, and links that lead somewhere. Code: nothing that is a note to oneself.
+//! Documents: links that lead somewhere, a first page of one screen or two. Code: nothing that is a note to oneself.
 
 use std::path::Path;
 
-use anyhow::Result;
-
-use super::{Bound, Broken, is_code};
+use super::{Broken, Rule, is_code};
 
 /// Lines of the first page.
 const README_LINES: usize = 120;
-/// Words of all pages: prose, cells of tables, commands and what they print.
-const WORDS: usize = 52_000;
 /// Words that are explained because no RFC, paper or kernel source explains them.
 const GLOSSARY: usize = 40;
 /// Notes to oneself. In two halves, or this file would hold them.
@@ -18,7 +14,7 @@ const NOTES: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX
 /// What a file breaks by itself.
 pub fn file(root: &Path, path: &str, text: &str) -> Vec<Broken> {
     let broken =
-        |n: usize, told: String| Broken { bound: Bound::Document, path: path.to_owned(), line: n + 1, told };
+        |n: usize, told: String| Broken { rule: Rule::Document, path: path.to_owned(), line: n + 1, told };
     let mut all = Vec::new();
     if is_code(path) {
         for (n, line) in text.lines().enumerate() {
@@ -45,32 +41,6 @@ pub fn file(root: &Path, path: &str, text: &str) -> Vec<Broken> {
         all.push(broken(0, format!("{} entries, at most {GLOSSARY}", entries(text))));
     }
     all
-}
-
-/// What all documents together break.
-pub fn all(root: &Path, paths: &[String]) -> Result<Vec<Broken>> {
-    let mut words = 0;
-    for path in paths.iter().filter(|p| p.ends_with(".md")) {
-        // Tracked, and gone from the working tree.
-        let Ok(text) = std::fs::read_to_string(root.join(path)) else { continue };
-        words += count(&text);
-    }
-    let broken = (words > WORDS).then(|| Broken {
-        bound: Bound::Document,
-        path: "docs".to_owned(),
-        line: 1,
-        told: format!("{words} words in all pages, at most {WORDS}"),
-    });
-    Ok(broken.into_iter().collect())
-}
-
-/// Words of a page, without the fences of its code, the rules and bars of its tables and the marks of its lists.
-fn count(text: &str) -> usize {
-    text.lines()
-        .filter(|line| !line.trim_start().starts_with("```"))
-        .flat_map(str::split_whitespace)
-        .filter(|word| !word.chars().all(|c| "|:-".contains(c)))
-        .count()
 }
 
 /// Files that a page links to, relative to it, and on which line. What stands in code is no link.
@@ -119,13 +89,6 @@ mod tests {
             told("docs/x.md", text),
             ["leads to nowhere.svg, which is not there", "leads to gone.md, which is not there"]
         );
-    }
-
-    #[test]
-    fn words_are_prose_cells_and_code() {
-        let text = "# Two words\n\n- a list - of five\n\n\
-            | a | b |\n|---|--:|\n| `c d` | |\n\n```sh\nnarrows run\n```\n";
-        assert_eq!(count(text), 3 + 4 + 2 + 2 + 2);
     }
 
     #[test]

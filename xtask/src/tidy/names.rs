@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Bound, Broken};
+use super::{Broken, Rule};
 
 /// Names that stand for more than one type, each with its reason.
 const SHARED: [(&str, &str); 14] = [
@@ -50,7 +50,7 @@ pub fn all(files: &BTreeMap<String, String>) -> Vec<Broken> {
         }
         let [first, others @ ..] = places.as_slice() else { continue };
         broken.extend(others.iter().map(|again| Broken {
-            bound: Bound::Name,
+            rule: Rule::Name,
             path: again.path.clone(),
             line: again.line,
             told: format!("{name} is a public type of {}:{} too", first.path, first.line),
@@ -58,7 +58,7 @@ pub fn all(files: &BTreeMap<String, String>) -> Vec<Broken> {
     }
     let unused = SHARED.iter().filter(|(name, _)| !by_name.contains_key(*name));
     broken.extend(unused.map(|(name, _)| Broken {
-        bound: Bound::Name,
+        rule: Rule::Name,
         path: "xtask/src/limits/names.rs".to_owned(),
         line: 1,
         told: format!("{name} has a reason to repeat, and does not"),
