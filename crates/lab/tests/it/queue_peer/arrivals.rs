@@ -38,6 +38,17 @@ pub fn plan() -> Vec<(Duration, usize)> {
     all
 }
 
+/// The same flows, each packet up to 6 ms later. The first flow's 8 ms are also what the link takes for a packet:
+/// without the scatter the same packets meet an empty queue each time, where the clock is exact.
+#[allow(dead_code, reason = "xtask does not ask ns-3 this")]
+pub fn scattered() -> Vec<(Duration, usize)> {
+    let later = |n: usize| Duration::from_micros(u64::from((n as u32).wrapping_mul(0x9E37_79B1) >> 8) % 6000);
+    let mut all: Vec<_> =
+        plan().into_iter().enumerate().map(|(n, (due, flow))| (due + later(n), flow)).collect();
+    all.sort_unstable();
+    all
+}
+
 /// Flows that have little and often nothing waiting: three packets each at a time, every half second, together one and
 /// a half times the rate. Flow n has the packets and the user of flow n modulo 4.
 #[allow(dead_code, reason = "xtask does not ask ns-3 this")]
