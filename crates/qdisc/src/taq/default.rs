@@ -140,9 +140,10 @@ impl<P: Packet> DefaultMode<P> {
             self.flows.resize(at + 1, FlowState::default());
         }
         let generation = self.tracker.flow(id).generation();
+        let new_quantum = self.new_quantum();
         let slot = &mut self.flows[at];
         if restarted || slot.generation != generation {
-            slot.restart(generation, signed(self.config.new_quantum.into()));
+            slot.restart(generation, new_quantum);
         }
         slot
     }

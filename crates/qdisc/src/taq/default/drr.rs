@@ -167,9 +167,13 @@ impl<P: Packet> DefaultMode<P> {
         signed(if self.config.quantum == 0 { self.largest.max(64) } else { u64::from(self.config.quantum) })
     }
 
-    /// What a new flow, or a new user, may send before the old ones.
+    /// What a new flow, or a new user, may send before the old ones. Where it is more than one of the link's largest
+    /// packets and less than two, it is one: the rest, however small, would let a second packet go (8 bytes of 1514
+    /// where the MTU is 1492).
     pub(super) fn new_quantum(&self) -> i32 {
-        signed(self.config.new_quantum.into())
+        let bytes = u64::from(self.config.new_quantum);
+        let one_packet = (self.largest..2 * self.largest).contains(&bytes);
+        signed(if one_packet { self.largest } else { bytes })
     }
 }
 

@@ -41,7 +41,8 @@ impl<P: Packet> DefaultMode<P> {
             return Some(at);
         }
         let user = self.user(id, circuit);
-        self.turns.enter(&mut self.flows[id as usize], user)
+        let new_quantum = self.new_quantum();
+        self.turns.enter(&mut self.flows[id as usize], user, new_quantum)
     }
 
     /// Notes who has sent a packet of the other direction, of flow `id` if that is known.
@@ -52,6 +53,7 @@ impl<P: Packet> DefaultMode<P> {
         let rule = self.common.users(&self.link, true);
         let user = || rule.user(&packet.header().key.reverse(), None);
         let user = id.map_or_else(user, |id| self.tracker.user(id));
-        self.turns.hear(user, id.and_then(|id| self.flows.get(id.index())));
+        let new_quantum = self.new_quantum();
+        self.turns.hear(user, id.and_then(|id| self.flows.get(id.index())), new_quantum);
     }
 }

@@ -227,6 +227,30 @@ fn a_flow_that_rested_is_owed_one_turn_however_small_its_packets() {
     assert_eq!(users, [1, 2, 1, 2, 1, 2, 1, 2]);
 }
 
+/// Packets of 1492 bytes, as PPPoE has them, leave 22 of the 1514 that a new flow may send first: no second packet.
+#[test]
+fn a_new_flow_sends_one_packet_first_whatever_the_mtu() {
+    for payload in [1440, 1228, 1448, 1460] {
+        let mut b = Bench::new(&[]);
+        let nth = |user, nth: u32| segment(key(user), Flags::ACK, 1001 + nth * payload, 1, payload);
+        for user in [1, 2, 3] {
+            (0..3).for_each(|n| b.put(nth(user, n)));
+        }
+        for _ in 0..3 {
+            b.get();
+        }
+        (0..2).for_each(|n| b.put(nth(9, n)));
+        let mut users = Vec::new();
+        while let Some(p) = b.get() {
+            let IpAddr::V4(user) = p.header.key.dst() else { unreachable!() };
+            users.push(user.octets()[3]);
+        }
+        let turns: Vec<_> = (0..users.len()).filter(|at| users[*at] == 9).collect();
+        let between = &users[turns[0] + 1..turns[1]];
+        assert!((1..=3).all(|old| between.contains(&old)), "payload {payload}: {users:?}");
+    }
+}
+
 #[test]
 fn a_copy_of_what_waits_is_suppressed_and_the_original_is_sent() {
     let mut b = Bench::new(&[]);
