@@ -199,11 +199,10 @@ impl<P: Packet> FqCodel<P> {
 
     /// All queues are empty and leave their lists. A turn would have found them so.
     fn retire(&mut self) {
-        let lasting = self.config.spare == Spare::Link;
         let Self { lists, flows, links, by_user, .. } = self;
         let mut left = |at: usize| {
             flows[at].age = Age::None;
-            flows[at].codel.emptied(Before::Nothing, lasting);
+            flows[at].codel.emptied();
         };
         match by_user {
             Some(by) => by.retire(links, left),
@@ -232,8 +231,7 @@ impl<P: Packet> FqCodel<P> {
         let mut before = Before::Nothing;
         loop {
             let Some((since, mut packet)) = self.pop(at) else {
-                let lasting = self.config.spare == Spare::Link;
-                self.flows[at].codel.emptied(before, lasting);
+                self.flows[at].codel.emptied();
                 return None;
             };
             let behind = match self.config.spare {

@@ -135,15 +135,12 @@ impl CodelState {
         }
     }
 
-    /// A queue of many was found empty in its turn, after `before`: no spell goes on. By RFC 8289 (section 5.6,
-    /// `dodequeue` on an empty queue) the next late packet has an interval before it, as if none had come; with
-    /// `lasting` only if it was drops that emptied the queue, and else it is the next to be dropped. Where a queue is
-    /// judged by what is behind it alone, its last packet has ended both.
-    pub fn emptied(&mut self, before: Before, lasting: bool) {
+    /// A queue was found empty in its turn: no spell goes on, and the next late packet has an interval before it, as if
+    /// none had come (RFC 8289, section 5.6, `dodequeue` on an empty queue). Linux before 7.0 and its stable branches
+    /// of the time remembered how long the queue had been late (net/codel_impl.h).
+    pub fn emptied(&mut self) {
         self.dropping = false;
-        if !lasting || before != Before::Nothing {
-            self.first_above_time = Instant::ZERO;
-        }
+        self.first_above_time = Instant::ZERO;
     }
 
     /// `ok_to_drop` (RFC 8289, section 5.6).
