@@ -140,10 +140,9 @@ impl<P: Packet> DefaultMode<P> {
             self.flows.resize(at + 1, FlowState::default());
         }
         let generation = self.tracker.flow(id).generation();
-        let new_quantum = self.new_quantum();
         let slot = &mut self.flows[at];
         if restarted || slot.generation != generation {
-            slot.restart(generation, new_quantum);
+            slot.restart(generation, signed(self.config.new_quantum.into()));
         }
         slot
     }

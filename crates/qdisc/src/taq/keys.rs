@@ -101,7 +101,7 @@ keys! {
         young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's";
         quantum: Number(0, 65_535), "bytes DRR adds each round to what a flow may send; 0: the largest packet of late";
         new_quantum: Number(0, 1_000_000),
-            "bytes a new flow may send before the old flows; one largest packet where that is above half of them";
+            "bytes a new flow may send before the old flows; one packet, if it is longer than half of them";
         new_share: Part(100_000, 1_000_000),
             "what new flows may have of the link while old ones wait; 1: they go before all";
         order: Choice(),

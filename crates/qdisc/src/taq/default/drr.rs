@@ -167,13 +167,9 @@ impl<P: Packet> DefaultMode<P> {
         signed(if self.config.quantum == 0 { self.largest.max(64) } else { u64::from(self.config.quantum) })
     }
 
-    /// What a new flow, or a new user, may send before the old ones. Where it is more than one of the link's largest
-    /// packets and less than two, it is one: the rest, however small, would let a second packet go (8 bytes of 1514
-    /// where the MTU is 1492).
+    /// What a new flow, or a new user, may send before the old ones.
     pub(super) fn new_quantum(&self) -> i32 {
-        let bytes = u64::from(self.config.new_quantum);
-        let one_packet = (self.largest..2 * self.largest).contains(&bytes);
-        signed(if one_packet { self.largest } else { bytes })
+        signed(self.config.new_quantum.into())
     }
 }
 
@@ -250,6 +246,12 @@ impl Standing {
             *deficit = (*deficit).max(0);
         } else {
             *credit = (*credit).max(self.accrued);
+        }
+        // A packet that takes more than half of the credit has all of it. What it left, however little, would let a
+        // second one go first: 8 bytes of 1514 where the MTU is 1492.
+        let cost = signed(self.cost);
+        if cost > *credit / 2 {
+            *credit = (*credit).min(cost);
         }
         match *credit > 0 {
             true if rested || self.accrued > 0 => First::Sparse,

@@ -128,7 +128,7 @@ pub(super) fn turns(common: &Common, config: &DefaultConfig, link: &ShaperConfig
     let rules = rules(config, link);
     let users = || Users::new(Carry::Forget, common.pools as usize, new, seed);
     let users = common.by_user().then(users);
-    Turns::new(rules, users)
+    Turns::new(rules, signed(config.new_quantum.into()), users)
 }
 
 /// How flows share the link.

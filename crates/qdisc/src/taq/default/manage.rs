@@ -57,7 +57,7 @@ impl<P: Packet> Manage for DefaultMode<P> {
         self.common = Common { flows: self.common.flows, ..settings.common };
         self.link = *link;
         self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
-        self.turns.reconfigure(load::rules(&config, link));
+        self.turns.reconfigure(load::rules(&config, link), self.new_quantum());
         self.admission.reconfigure(load::admission_config(&self.common, &config, link));
         true
     }

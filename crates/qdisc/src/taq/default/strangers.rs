@@ -41,8 +41,7 @@ impl<P: Packet> DefaultMode<P> {
             return Some(at);
         }
         let user = self.user(id, circuit);
-        let new_quantum = self.new_quantum();
-        self.turns.enter(&mut self.flows[id as usize], user, new_quantum)
+        self.turns.enter(&mut self.flows[id as usize], user)
     }
 
     /// Notes who has sent a packet of the other direction, of flow `id` if that is known.
@@ -53,7 +52,6 @@ impl<P: Packet> DefaultMode<P> {
         let rule = self.common.users(&self.link, true);
         let user = || rule.user(&packet.header().key.reverse(), None);
         let user = id.map_or_else(user, |id| self.tracker.user(id));
-        let new_quantum = self.new_quantum();
-        self.turns.hear(user, id.and_then(|id| self.flows.get(id.index())), new_quantum);
+        self.turns.hear(user, id.and_then(|id| self.flows.get(id.index())));
     }
 }

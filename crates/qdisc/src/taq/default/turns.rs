@@ -166,12 +166,13 @@ impl FlowLists {
 pub struct ByUser {
     pub users: Users<FlowLists>,
     order: Order,
+    new_quantum: i32,
 }
 
 impl ByUser {
-    fn find_or_make(&mut self, user: User, new_quantum: i32) -> u32 {
-        let order = self.order;
-        self.users.find_or_make(user, || (FlowLists::new(order), new_quantum))
+    fn find_or_make(&mut self, user: User) -> u32 {
+        let (order, credit) = (self.order, self.new_quantum);
+        self.users.find_or_make(user, || (FlowLists::new(order), credit))
     }
 }
 
@@ -188,18 +189,18 @@ pub struct Turns {
 
 impl Turns {
     /// Nobody; `users` for two levels.
-    pub fn new(rules: Rules, users: Option<Users<FlowLists>>) -> Self {
+    pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<FlowLists>>) -> Self {
         let Rules { link, new_share, order } = rules;
-        let by_user = users.map(|users| Box::new(ByUser { users, order }));
+        let by_user = users.map(|users| Box::new(ByUser { users, order, new_quantum }));
         Self { all: FlowLists::new(order), by_user, new_share: NewShare::new(link, new_share), flows: 0 }
     }
 
-    pub fn reconfigure(&mut self, rules: Rules) {
+    pub fn reconfigure(&mut self, rules: Rules, new_quantum: i32) {
         self.new_share = NewShare::new(rules.link, rules.new_share);
         self.all.old.reorder(rules.order);
         if let Some(by) = &mut self.by_user {
             by.users.reconfigure(rules.link, rules.new_share);
-            by.order = rules.order;
+            (by.order, by.new_quantum) = (rules.order, new_quantum);
             by.users.for_each(|lists| lists.old.reorder(rules.order));
         }
     }
@@ -209,23 +210,21 @@ impl Turns {
         self.flows as usize
     }
 
-    /// The user of a flow that has a packet from now on; `None` where there are no users. A new user may send
-    /// `new_quantum` bytes before the old ones.
-    pub fn enter(&mut self, flow: &mut FlowState, user: User, new_quantum: i32) -> Option<u32> {
+    /// The user of a flow that has a packet from now on; `None` where there are no users.
+    pub fn enter(&mut self, flow: &mut FlowState, user: User) -> Option<u32> {
         let by = self.by_user.as_mut()?;
         // It mostly is whose it was.
         if !by.users.is_of(flow.user, user) {
-            flow.user = by.find_or_make(user, new_quantum);
+            flow.user = by.find_or_make(user);
         }
         Some(flow.user)
     }
 
-    /// A user has sent something, of `flow` if that is known. A new user may send `new_quantum` bytes before the old
-    /// ones.
-    pub fn hear(&mut self, user: User, flow: Option<&FlowState>, new_quantum: i32) {
+    /// A user has sent something, of `flow` if that is known.
+    pub fn hear(&mut self, user: User, flow: Option<&FlowState>) {
         let Some(by) = &mut self.by_user else { return };
         let likely = flow.map(|flow| flow.user).filter(|at| by.users.is_of(*at, user));
-        let at = likely.unwrap_or_else(|| by.find_or_make(user, new_quantum));
+        let at = likely.unwrap_or_else(|| by.find_or_make(user));
         by.users.hear(at);
     }
 
