@@ -67,6 +67,10 @@ pub fn run_one(
     stop: &AtomicBool,
 ) -> anyhow::Result<RunRecord> {
     let bench = Bench::new(scenario.mtu, middle::layer(scenario, discipline))?;
+    if let Some(largest) = scenario.window_scales.iter().max() {
+        // The kernel offers no scale for which its largest receive buffer is too small.
+        bench.sysctl("net.ipv4.tcp_rmem", &format!("4096 131072 {}", 1_u32 << (15 + largest)))?;
+    }
     for (key, value) in &scenario.sysctl {
         bench.sysctl(key, value)?;
     }
@@ -197,6 +201,7 @@ fn client_spec(
         warmup: scenario.warmup.secs(),
         jitter: scenario.jitter.secs(),
         rtt: scenario.rtt.secs(),
+        window_scales: scenario.window_scales.clone(),
         mtu: scenario.mtu,
         overhead: scenario.overhead,
         traffic: scenario.traffic.clone(),

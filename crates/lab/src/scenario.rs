@@ -116,6 +116,9 @@ pub struct Scenario {
     pub backend: String,
     /// Kernel settings of users and server, as `"net.ipv4.tcp_ecn" = "1"`.
     pub sysctl: BTreeMap<String, String>,
+    /// Window scales of the users' TCP, given to users in turn; empty: the kernel's own.
+    #[serde(default)]
+    pub window_scales: Vec<u8>,
     /// What stands in the box: `fifo:30`, `taq`, `kernel:cake`, ...
     pub disciplines: Vec<String>,
     /// Who asks for what.
@@ -211,6 +214,7 @@ impl Scenario {
             quic_initial_window: s.lab.quic_initial_window,
             backend: s.lab.backend,
             sysctl: s.lab.sysctl,
+            window_scales: s.lab.window_scales,
             disciplines: lab.disciplines,
             traffic: s.traffic.iter().filter_map(Traffic::of).collect(),
             ignored: lab.ignored,

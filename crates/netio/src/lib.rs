@@ -10,4 +10,5 @@ pub mod nfqueue;
 pub mod packet_socket;
 pub mod priority;
 pub mod rights;
+pub mod tcp_socket;
 pub mod xdp;

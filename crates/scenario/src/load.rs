@@ -195,7 +195,16 @@ fn lab(top: &Reader<'_>) -> Result<LabSettings, Error> {
         congestion_control: top.or("congestion_control", "cubic", |r, k| r.text(k))?.to_owned(),
         quic_initial_window: top.count("quic_initial_window", 2, 1000)?,
         sysctl,
+        window_scales: window_scales(top)?,
     })
+}
+
+/// Window scales of the users' TCP; RFC 7323, section 2.3, allows 0 to 14.
+fn window_scales(top: &Reader<'_>) -> Result<Vec<u8>, Error> {
+    let expected = "whole numbers from 0 to 14, as [7, 8, 9, 10]";
+    let scale = |v: &Value| v.as_integer().and_then(|n| u8::try_from(n).ok()).filter(|n| *n <= 14);
+    let all = top.list("window_scales", expected)?.unwrap_or_default();
+    all.iter().map(|v| scale(v).ok_or_else(|| top.wrong("window_scales", expected))).collect()
 }
 
 fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<Probes, Error> {

@@ -154,4 +154,6 @@ pub struct LabSettings {
     pub quic_initial_window: Option<u32>,
     /// Kernel settings of users and server, as `net.ipv4.tcp_ecn` -> `1`.
     pub sysctl: BTreeMap<String, String>,
+    /// Window scales of the users' TCP (RFC 7323, section 2), given to users in turn; empty: the kernel's own.
+    pub window_scales: Vec<u8>,
 }

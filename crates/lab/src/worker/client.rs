@@ -38,6 +38,8 @@ pub struct ClientSpec {
     pub server: SocketAddr,
     /// Congestion control of the requests.
     pub congestion_control: String,
+    /// Window scales of TCP, given to users in turn; empty: the kernel's own.
+    pub window_scales: Vec<u8>,
     /// How QUIC sends.
     pub quic: QuicSettings,
     /// Decides sizes, start times and pauses.
@@ -139,7 +141,8 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         let run = Arc::new(Run {
             end: (begin + Duration::from_secs_f64(spec.duration)).into(),
             begin,
-            ways: Ways::new(spec.server, spec.congestion_control.clone(), &spec.quic, None)?,
+            ways: Ways::new(spec.server, spec.congestion_control.clone(), &spec.quic, None)?
+                .with_window_scales(spec.window_scales.clone()),
             patience: Patience::new(users(&spec), spec.warmup),
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),

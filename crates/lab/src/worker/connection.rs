@@ -2,12 +2,14 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use narrows_netio::tcp_socket::set_window_clamp;
 use narrows_scenario::Transport;
 use quinn::{Endpoint, RecvStream};
 use rustls::pki_types::ServerName;
@@ -33,6 +35,8 @@ pub(super) struct Ways {
     pub(super) http3: quinn::ClientConfig,
     /// Bytes a connection lets be under way, if not as many as its stack would.
     window: Option<u32>,
+    /// Window scales, given to users in turn; empty: the kernel's own.
+    window_scales: Vec<u8>,
     /// UDP payload that live QUIC connections took.
     pub(super) quic_bytes: Arc<AtomicU64>,
 }
@@ -51,12 +55,18 @@ impl Ways {
             http2: tls(Some(OVER_TLS[0]))?,
             http3: client_quic(client_tls(Some(OVER_QUIC))?, quic, window)?,
             window,
+            window_scales: Vec::new(),
             server,
             congestion_control,
             tls: tls(None)?,
             quic: client_quic(client_tls(None)?, quic, window)?,
             quic_bytes: Arc::default(),
         })
+    }
+
+    /// The same with these window scales, given to users in turn.
+    pub(super) fn with_window_scales(self, window_scales: Vec<u8>) -> Self {
+        Self { window_scales, ..self }
     }
 
     /// Connects from the user's address, shakes hands, and asks for `size` bytes.
@@ -94,6 +104,10 @@ impl Ways {
         congestion_control(&socket, &self.congestion_control)?;
         if let Some(window) = self.window {
             socket.set_recv_buffer_size(window)?;
+        }
+        if !self.window_scales.is_empty() {
+            let scale = self.window_scales[user as usize % self.window_scales.len()];
+            set_window_clamp(socket.as_fd(), 1 << (15 + scale))?;
         }
         socket.bind((user_address(user), 0).into())?;
         let stream = socket.connect(server).await?;

@@ -170,6 +170,12 @@ fn impossible_scenarios_end_in_one_sentence() {
         (
             &thin,
             "name = \"t\"",
+            "name = \"t\"\nwindow_scales = [7, 15]",
+            "window_scales = [7, 15]: expected whole numbers from 0 to 14, as [7, 8, 9, 10]",
+        ),
+        (
+            &thin,
+            "name = \"t\"",
             "name = \"t\"\nsysctl = { \"kernel.x\" = \"1\" }",
             "sysctl.\"kernel.x\" = '1': expected a setting of the network, as \"net.ipv4.tcp_ecn\" = \"1\"",
         ),
