@@ -34,7 +34,9 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         let named: Vec<_> = packages.iter().map(|package| package.trim_start_matches("narrows-")).collect();
         show(&format!("changed: {}\n", named.join(", ")));
-        test::tests(&mut report, &packages.into_iter().collect::<Vec<_>>(), &[], Kinds::Unit, Vec::new())?;
+        let packages: Vec<_> = packages.into_iter().collect();
+        let chosen = test::Chosen { packages: &packages, ..test::Chosen::default() };
+        test::tests(&mut report, chosen, Kinds::Unit, Vec::new())?;
     }
     test::finish(&report);
     Ok(())

@@ -23,6 +23,9 @@ pub struct Args {
     /// Tests of this package alone, as qdisc; again for more
     #[arg(short, long = "package", value_name = "PACKAGE")]
     packages: Vec<String>,
+    /// What runs in a virtual machine: on the oldest and the newest kernel, not on one of them
+    #[arg(long)]
+    every_kernel: bool,
     /// For the programs of tests: names of tests, --nocapture, --include-ignored
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
@@ -40,7 +43,8 @@ pub fn run(args: &Args) -> Result<()> {
         lints(&mut report, &Lint::ALL)?;
     }
     let beside = if all { vec![python()] } else { Vec::new() };
-    tests(&mut report, &args.packages, &args.words, Kinds::All, beside)?;
+    let chosen = Chosen { packages: &args.packages, words: &args.words, every_kernel: args.every_kernel };
+    tests(&mut report, chosen, Kinds::All, beside)?;
     finish(&report);
     Ok(())
 }
@@ -72,14 +76,20 @@ pub fn lints(report: &mut Report, lints: &[Lint]) -> Result<()> {
     Ok(())
 }
 
-/// Builds and runs the tests of these packages, or of all, and other jobs `beside`; `words` are for libtest.
-pub fn tests(
-    report: &mut Report,
-    packages: &[String],
-    words: &[String],
-    kinds: Kinds,
-    beside: Vec<Job>,
-) -> Result<()> {
+/// Which tests are run, and where.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chosen<'a> {
+    /// Names of packages; none: all.
+    pub packages: &'a [String],
+    /// Words for libtest.
+    pub words: &'a [String],
+    /// Whether what runs in a machine runs on the oldest and the newest kernel.
+    pub every_kernel: bool,
+}
+
+/// Builds and runs the chosen tests, and other jobs `beside`.
+pub fn tests(report: &mut Report, chosen: Chosen<'_>, kinds: Kinds, beside: Vec<Job>) -> Result<()> {
+    let Chosen { packages, words, every_kernel } = chosen;
     let packages: Vec<_> =
         packages.iter().map(|name| name.trim_start_matches("narrows-").to_owned()).collect();
     let (selection, library) = (selection(&packages), programs::have_library(&packages));
@@ -101,13 +111,14 @@ pub fn tests(
     let skips = std::env::temp_dir().join(format!("narrows-skips-{}", std::process::id()));
     let machines = kinds == Kinds::All && programs.iter().any(Job::wants_machine) && pool::machines();
     let mut jobs = beside;
-    jobs.extend(programs.iter().flat_map(|program| Job::of(program, words, &skips, machines)));
+    let bin = target_dir().join("debug/narrows");
+    let around = pool::Around { skips: &skips, narrows: &bin, machines, every_kernel };
+    jobs.extend(programs.iter().flat_map(|program| Job::of(program, words, &around)));
     if kinds == Kinds::All && words.is_empty() && library {
         let mut examples = cargo(&["test", "-q", "--doc", "--no-fail-fast"]);
         examples.args(&selection);
         jobs.push(Job::new("examples in the documentation", examples));
     }
-    let bin = target_dir().join("debug/narrows");
     let path = path(&target_dir())?;
     jobs.iter_mut().for_each(|job| job.surround(&bin, &path));
     pool::run(jobs, |outcome| {

@@ -15,20 +15,33 @@ use super::programs::Program;
 /// Modules of packages whose tests do not compute alone, in the order in which they begin. A module within another here
 /// is a job of its own.
 const APART: [(&str, Lane, &[&str]); 7] = [
+    // They judge times and rates: of packets through the box, of queues of the kernel, of senders in it.
+    (
+        "box",
+        Lane::Machine(NEWEST),
+        &[
+            "live_box::auto::",
+            "live_box::circuits::",
+            "live_box::clamp::",
+            "live_box::disciplines::",
+            "live_box::room::",
+            "live_box::users::",
+            "live_box::xdp::all_back_ends_give_a_link_the_same_rate",
+        ],
+    ),
+    ("lab", Lane::Machine(OLDEST), &["queue_peer::", "peer::"]),
+    ("senders", Lane::Machine(NEWEST), &["live::"]),
     // A minute of one box, beside which all others end.
     ("box", Lane::Waiting, &["live_box::soak::"]),
     ("box", Lane::Waiting, &["live_box::"]),
     ("cli", Lane::Waiting, &["live::", "diagnose_live::", "lab::"]),
-    // They judge times of real kernels, or need queues that this machine's kernel may lack.
-    ("lab", Lane::Machine, &["queue_peer::", "peer::"]),
-    // They judge when something happens on this kernel: a busy machine would have them tried again, or skipped.
-    ("box", Lane::Alone, &["live_box::clamp::"]),
-    ("senders", Lane::Alone, &["live::"]),
     ("tests", Lane::Alone, &["live_flow::"]),
 ];
 
-/// The kernel of virtual machines: the oldest that Narrows is tried on.
-const KERNEL: &str = "6.1";
+/// The oldest kernel that Narrows is tried on.
+const OLDEST: &str = "6.1";
+/// The newest kernel that Narrows is tried on.
+const NEWEST: &str = "7.3";
 
 /// When tests may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +50,24 @@ pub enum Lane {
     Computing,
     /// Beside those that compute: they wait for packets, timers and processes, and leave the processors to others.
     Waiting,
-    /// Beside those that compute, in a virtual machine, whose clock makes no difference between a busy host and an idle
-    /// one; alone where none can be had.
-    Machine,
+    /// Beside those that compute, in a virtual machine with this kernel, whose clock makes no difference between a busy
+    /// host and an idle one; alone where none can be had.
+    Machine(&'static str),
     /// With nothing beside.
     Alone,
+}
+
+/// What tests find around them.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    /// The file to which skipped tests write their names.
+    pub skips: &'a Path,
+    /// The program that live tests start.
+    pub narrows: &'a Path,
+    /// Whether virtual machines can be had.
+    pub machines: bool,
+    /// Whether what runs in a machine runs on the oldest and the newest kernel, not on one of them.
+    pub every_kernel: bool,
 }
 
 /// A program, or some of its tests.
@@ -71,13 +97,12 @@ impl Job {
     /// Whether some tests of a program run in a virtual machine.
     pub fn wants_machine(program: &Program) -> bool {
         APART.iter().any(|(package, lane, _)| {
-            program.is_outside() && *package == program.package() && *lane == Lane::Machine
+            program.is_outside() && *package == program.package() && matches!(lane, Lane::Machine(_))
         })
     }
 
-    /// The jobs of a program: one for each lane its tests are in. `words` are for libtest; skipped tests write their
-    /// names to the file `skips`. `machines` says whether virtual ones can be had.
-    pub fn of(program: &Program, words: &[String], skips: &Path, machines: bool) -> Vec<Self> {
+    /// The jobs of a program: one for each lane its tests are in, and for each kernel. `words` are for libtest.
+    pub fn of(program: &Program, words: &[String], around: &Around) -> Vec<Self> {
         let groups: Vec<_> = APART
             .iter()
             .filter(|(package, ..)| program.is_outside() && *package == program.package())
@@ -85,7 +110,7 @@ impl Job {
             .collect();
         let make = |lane, choose: &[&str]| {
             let mut command = program.command();
-            command.args(choose).env(narrows_testing::SKIPS, skips);
+            command.args(choose).env(narrows_testing::SKIPS, around.skips);
             for module in groups.iter().flat_map(|(_, modules)| *modules) {
                 if !choose.iter().any(|chosen| chosen.starts_with(module)) {
                     command.args(["--skip", module]);
@@ -103,24 +128,43 @@ impl Job {
             Self { name, lane, command }
         };
         let rest = make(Lane::Computing, &[]);
-        let apart = groups.iter().map(|(lane, modules)| match lane {
-            Lane::Machine if machines => Self::in_machine(program, modules, words, skips),
-            Lane::Machine => make(Lane::Alone, modules),
-            lane => make(*lane, modules),
+        let apart = groups.iter().flat_map(|(lane, modules)| match lane {
+            Lane::Machine(kernel) if around.machines => {
+                let kernels = if around.every_kernel { vec![OLDEST, NEWEST] } else { vec![*kernel] };
+                kernels
+                    .iter()
+                    .map(|kernel| Self::in_machine(program, modules, words, around, kernel))
+                    .collect()
+            }
+            Lane::Machine(_) => vec![make(Lane::Alone, modules)],
+            lane => vec![make(*lane, modules)],
         });
         apart.chain([rest]).collect()
     }
 
-    /// The modules of a program as a job of their own, in a virtual machine.
-    fn in_machine(program: &Program, modules: &[&str], words: &[String], skips: &Path) -> Self {
+    /// The modules of a program as a job of their own, in a virtual machine with this kernel.
+    fn in_machine(
+        program: &Program,
+        modules: &[&str],
+        words: &[String],
+        around: &Around,
+        kernel: &str,
+    ) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "narrows-xtask".into()));
-        let file = program.file().display();
-        let line = format!("{}=/out/skips '{file}' --test-threads=1", narrows_testing::SKIPS);
-        command.args(["vm", "--kernel", KERNEL, "--program"]).arg(program.file());
-        command.arg("--out").arg(skips.with_extension("machine")).arg("--skips").arg(skips);
+        let (file, narrows) = (program.file(), around.narrows);
+        // Bridges are asked whether they pass iptables before anything loads what answers.
+        let line = format!(
+            "modprobe -q br_netfilter; mount -t bpf bpf /sys/fs/bpf; NARROWS_BIN='{}' {}=/out/skips '{}' --test-threads=1",
+            narrows.display(),
+            narrows_testing::SKIPS,
+            file.display()
+        );
+        command.args(["vm", "--kernel", kernel, "--program"]).arg(file).arg("--program").arg(narrows);
+        let out = around.skips.with_extension(format!("{}-{kernel}", program.package()));
+        command.arg("--out").arg(out).arg("--skips").arg(around.skips);
         command.arg(line).args(modules).args(words);
-        let name = format!("{} on Linux {KERNEL}: {}", program.name(), modules.join(", ").replace("::", ""));
-        Self { name, lane: Lane::Machine, command }
+        let name = format!("{} on Linux {kernel}: {}", program.name(), modules.join(", ").replace("::", ""));
+        Self { name, lane: Lane::Computing, command }
     }
 
     /// Tells its tests where the program `narrows` is, and where others are.
@@ -131,7 +175,7 @@ impl Job {
     fn run(mut self) -> Result<Outcome> {
         let begun = Instant::now();
         let (mut reader, writer) = std::io::pipe().context("a pipe")?;
-        if matches!(self.lane, Lane::Computing | Lane::Machine) {
+        if self.lane == Lane::Computing {
             self.command = gently(&self.command);
         }
         self.command.stdin(Stdio::null()).stdout(writer.try_clone().context("a pipe")?).stderr(writer);
@@ -147,15 +191,18 @@ impl Job {
     }
 }
 
-/// Whether virtual machines with [`KERNEL`] can be had; fetches it where it is not at hand.
+/// Whether virtual machines with these kernels can be had; fetches those that are not at hand.
 pub fn machines() -> bool {
     static FOUND: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *FOUND.get_or_init(|| {
         if narrows_machine::obstacle().is_some() {
             return false;
         }
-        let kernel = KERNEL.parse().ok().map(|release| narrows_machine::Kernel::of(&release));
-        kernel.is_some_and(|kernel| {
+        [OLDEST, NEWEST].iter().all(|kernel| {
+            let kernel = kernel
+                .parse()
+                .map_err(anyhow::Error::msg)
+                .and_then(|release| narrows_machine::Kernel::of(&release));
             if let Err(why) = &kernel {
                 crate::steps::show(&format!("no virtual machine: {why:#}\n"));
             }
@@ -218,6 +265,15 @@ pub fn run(jobs: Vec<Job>, mut ended: impl FnMut(Outcome)) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn without_machines() -> Around<'static> {
+        Around {
+            skips: Path::new("skips"),
+            narrows: Path::new("narrows"),
+            machines: false,
+            every_kernel: false,
+        }
+    }
+
     fn shell(name: &str, lane: Lane, script: &str) -> Job {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -244,13 +300,13 @@ mod tests {
             ("tests", &["live_flow::a", "trust::b"]),
             ("qdisc", &["users::a"]),
         ] {
-            let jobs = Job::of(&Program::from_outside(package), &[], Path::new("skips"), false);
+            let jobs = Job::of(&Program::from_outside(package), &[], &without_machines());
             for test in tests {
                 let taken: Vec<_> = jobs.iter().filter(|job| takes(job, test)).map(|job| &job.name).collect();
                 assert_eq!(taken.len(), 1, "{package} {test}: {taken:?}");
             }
         }
-        let names: Vec<_> = Job::of(&Program::from_outside("cli"), &[], Path::new("skips"), false)
+        let names: Vec<_> = Job::of(&Program::from_outside("cli"), &[], &without_machines())
             .into_iter()
             .map(|job| (job.name, job.lane))
             .collect();
