@@ -8,6 +8,7 @@
 
 mod bpf;
 mod gate;
+mod gate_program;
 mod memory;
 mod ring;
 

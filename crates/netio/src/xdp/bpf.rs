@@ -1,4 +1,4 @@
-//! The few things asked of bpf(2): maps, a program, and the link that attaches it.
+//! Calls of bpf(2): maps, a program, and the link that attaches it.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -9,7 +9,7 @@ const MAP_CREATE: libc::c_long = 0;
 const MAP_UPDATE_ELEM: libc::c_long = 2;
 const PROG_LOAD: libc::c_long = 5;
 const LINK_CREATE: libc::c_long = 28;
-/// Kinds of map, of program, of attachment (linux/bpf.h).
+/// Kinds of map, of program, and of attachment (linux/bpf.h).
 const ARRAY: u32 = 2;
 const XSKMAP: u32 = 17;
 const XDP_PROGRAM: u32 = 6;
@@ -19,7 +19,7 @@ const MMAPABLE: u32 = 1 << 10;
 /// In the driver, before there is a packet of the stack (linux/if_link.h).
 const DRIVER_MODE: u32 = 1 << 2;
 
-/// One instruction (Documentation/bpf/standardization/instruction-set.rst).
+/// An instruction (RFC 9669, section 3).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
@@ -28,6 +28,19 @@ pub struct Instruction {
     pub registers: u8,
     pub offset: i16,
     pub immediate: i32,
+}
+
+/// Code of the instruction that loads 64 bits, and the source registers that give them a meaning (RFC 9669, section
+/// 5.4): a map by its descriptor, or the value in such a map.
+pub const LOAD_64: u8 = 0x18;
+pub const A_MAP: u8 = 1;
+pub const A_VALUE: u8 = 2;
+
+impl Instruction {
+    /// The source register.
+    pub const fn source(self) -> u8 {
+        if cfg!(target_endian = "little") { self.registers >> 4 } else { self.registers & 0xf }
+    }
 }
 
 #[repr(C)]
@@ -94,17 +107,17 @@ fn number(fd: BorrowedFd<'_>) -> u32 {
     fd.as_raw_fd().cast_unsigned()
 }
 
-/// An array with one value of so many bytes, which can be mapped.
+/// Makes an array with one value of so many bytes, which can be mapped.
 pub fn one_value(bytes: u32) -> io::Result<OwnedFd> {
     made(MAP_CREATE, &MapCreate { kind: ARRAY, key_size: 4, value_size: bytes, entries: 1, flags: MMAPABLE })
 }
 
-/// Room for sockets by queue.
+/// Makes a map of sockets by queue.
 pub fn sockets(queues: u32) -> io::Result<OwnedFd> {
     made(MAP_CREATE, &MapCreate { kind: XSKMAP, key_size: 4, value_size: 4, entries: queues, flags: 0 })
 }
 
-/// This queue's frames are for this socket, which is bound to it.
+/// Gives the frames of a queue to the socket that is bound to it.
 pub fn set_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
     let value = number(socket);
     let address = |of: &u32| std::ptr::from_ref(of).addr() as u64;
@@ -113,7 +126,7 @@ pub fn set_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io
     call(MAP_UPDATE_ELEM, &update).map(drop)
 }
 
-/// A program of XDP, if the kernel takes it for harmless.
+/// Loads a program of XDP, if the kernel's verifier takes it for harmless.
 pub fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
     let mut name = [0; 16];
     name[..7].copy_from_slice(b"narrows");

@@ -1,192 +1,207 @@
-//! The program in the driver, and what it is told while it runs.
-//!
-//! A frame is handed over if it may carry IP, is for one other than the machine itself and not for a group, and the
-//! one who reads shows life. All other frames go on to the kernel's stack, to a bridge if the interface is its port.
+//! The program in the driver (`bpf/xdp_gate.bpf.c`), and what it is told while it runs.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::bpf::{self, Instruction};
+use super::bpf::{self, A_MAP, A_VALUE, LOAD_64};
+use super::gate_program::INSTRUCTIONS;
 use super::memory::Memory;
 
 /// Addresses of the machine itself.
 const OWN: usize = 3;
-/// What program and process share, in words: signs of life so far, none while the gate is shut; how many the program
-/// had seen when it last saw a new one; when that was; addresses of the machine.
-const SIGNS: i16 = 0;
-const SEEN: i16 = 8;
-const SEEN_AT: i16 = 16;
-const ADDRESSES: [i16; OWN] = [24, 32, 40];
-const BYTES: usize = 48;
 
-/// Types of frames that may carry IP (IEEE 802): IPv4, IPv6, VLAN tags, PPPoE sessions.
-const TYPES: [u16; 5] = [0x0800, 0x86dd, 0x8100, 0x88a8, 0x8864];
+/// Memory that program and process share: `struct shared` of the program.
+#[repr(C)]
+#[derive(Debug)]
+struct Shared {
+    /// Signs of life so far; 0 while the gate is shut.
+    signs: AtomicU64,
+    /// Signs when the program last saw a new one, and when that was.
+    seen: AtomicU64,
+    seen_at_ns: AtomicU64,
+    /// Time without a new sign after which frames pass by.
+    limit_ns: AtomicU64,
+    /// Addresses of the machine itself.
+    own: [AtomicU64; OWN],
+}
 
-/// What opens and shuts the way of frames to a process.
+/// A gate that frames pass to a process.
 #[derive(Debug)]
 pub struct Gate {
     map: OwnedFd,
     memory: Memory,
     signs: u64,
-    /// How long the process may be silent.
-    limit: Duration,
 }
 
 impl Gate {
-    /// A gate that is shut.
+    /// A gate that is shut; once opened, it shuts when the process has been silent for `limit`.
     ///
     /// # Errors
     /// Those of `bpf(2)`; `EPERM` without `CAP_BPF`.
     pub fn new(limit: Duration) -> io::Result<Self> {
-        let map = bpf::one_value(BYTES as u32)?;
-        let memory = Memory::of_socket(map.as_fd(), 0, BYTES)?;
-        Ok(Self { map, memory, signs: 0, limit })
+        let map = bpf::one_value(size_of::<Shared>() as u32)?;
+        let memory = Memory::of_socket(map.as_fd(), 0, size_of::<Shared>())?;
+        let gate = Self { map, memory, signs: 0 };
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).min(i64::MAX as u64);
+        gate.shared().limit_ns.store(limit, Ordering::Relaxed);
+        Ok(gate)
     }
 
-    #[expect(unsafe_code, reason = "words shared with the program")]
-    fn word(&self, at: i16) -> &AtomicU64 {
-        let word: NonNull<AtomicU64> = self.memory.at(at.unsigned_abs().into());
-        // SAFETY: in the mapping, aligned, and it lives as long as the gate.
-        unsafe { word.as_ref() }
+    #[expect(unsafe_code, reason = "memory shared with the program")]
+    fn shared(&self) -> &Shared {
+        // SAFETY: in the mapping, which is aligned to a page, made of integers, and lives as long as the gate.
+        unsafe { self.memory.at::<Shared>(0).as_ref() }
     }
 
     /// Shows life: frames come in until the limit has passed without another sign.
     pub fn show_life(&mut self) {
         self.signs += 1;
-        self.word(SIGNS).store(self.signs, Ordering::Relaxed);
+        self.shared().signs.store(self.signs, Ordering::Relaxed);
     }
 
-    /// Lets all frames pass from now on, until there is a sign of life.
+    /// Shuts the gate until the next sign of life: frames pass by.
     pub fn shut(&self) {
-        self.word(SIGNS).store(0, Ordering::Relaxed);
+        self.shared().signs.store(0, Ordering::Relaxed);
     }
 
-    /// Frames for these addresses are the machine's own.
+    /// Sets the machine's own addresses: frames for them pass by.
     pub fn leave_alone(&self, addresses: [[u8; 6]; OWN]) {
-        for (at, mac) in ADDRESSES.into_iter().zip(addresses) {
-            self.word(at).store(as_word(mac), Ordering::Relaxed);
+        for (word, mac) in self.shared().own.iter().zip(addresses) {
+            word.store(as_word(mac), Ordering::Relaxed);
         }
     }
 
-    /// The program for an interface, with the sockets it hands frames to by queue.
+    /// Loads the program for an interface. It hands frames to these `sockets` by queue.
     pub fn program(&self, sockets: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-        let limit = i32::try_from(self.limit.as_nanos()).unwrap_or(i32::MAX);
-        bpf::load(&assemble(self.map.as_raw_fd(), sockets.as_raw_fd(), limit))
+        let mut all = INSTRUCTIONS;
+        for instruction in all.iter_mut().filter(|i| i.code == LOAD_64) {
+            match instruction.source() {
+                A_VALUE => instruction.immediate = self.map.as_raw_fd(),
+                A_MAP => instruction.immediate = sockets.as_raw_fd(),
+                _ => {}
+            }
+        }
+        bpf::load(&all)
     }
 }
 
-/// An address as the program reads it: four bytes, and two above them.
+/// An Ethernet address as the program reads it: four bytes, and two above them.
 fn as_word([a, b, c, d, e, f]: [u8; 6]) -> u64 {
     u64::from(u32::from_ne_bytes([a, b, c, d])) | u64::from(u16::from_ne_bytes([e, f])) << 32
 }
 
-/// Sizes of loads and stores, and the codes of what is used here.
-const W: u8 = 0x61;
-const H: u8 = 0x69;
-const DW: u8 = 0x79;
-const STORE: u8 = 0x7b;
-const LOAD_MAP: u8 = 0x18;
-const MOVE: u8 = 0xbf;
-const MOVE_NUMBER: u8 = 0xb7;
-const ADD_NUMBER: u8 = 0x07;
-const SUBTRACT: u8 = 0x1f;
-const OR: u8 = 0x4f;
-const SHIFT_LEFT: u8 = 0x67;
-const IF_ABOVE: u8 = 0x2d;
-const IF_SIGNED_ABOVE_NUMBER: u8 = 0x65;
-const IF_EQUAL: u8 = 0x1d;
-const IF_EQUAL_NUMBER: u8 = 0x15;
-const IF_BITS: u8 = 0x45;
-const GOTO: u8 = 0x05;
-const CALL: u8 = 0x85;
-const EXIT: u8 = 0x95;
-/// Helpers, and the verdict that leaves a frame to the stack.
-const KTIME: i32 = 5;
-const REDIRECT_MAP: i32 = 51;
-const PASS: i32 = 2;
-/// In place of an offset until all is written.
-const TO_PASS: i16 = i16::MIN;
-
-fn assemble(gate: i32, sockets: i32, limit: i32) -> Vec<Instruction> {
-    let mut all = Vec::new();
-    let mut add = |code, destination: u8, source: u8, offset, immediate| {
-        let (low, high) =
-            if cfg!(target_endian = "little") { (destination, source) } else { (source, destination) };
-        all.push(Instruction { code, registers: low | high << 4, offset, immediate });
-    };
-    // r6: context; r2: the frame; the whole Ethernet header must be there.
-    add(MOVE, 6, 1, 0, 0);
-    add(W, 2, 6, 0, 0);
-    add(W, 3, 6, 4, 0);
-    add(MOVE, 4, 2, 0, 0);
-    add(ADD_NUMBER, 4, 0, 0, 14);
-    add(IF_ABOVE, 4, 3, TO_PASS, 0);
-    // What may carry IP. Each comparison skips those behind it and the way out.
-    add(H, 5, 2, 12, 0);
-    for (left, kind) in (1..=5).rev().zip(TYPES) {
-        add(IF_EQUAL_NUMBER, 5, 0, left, i32::from(kind.to_be()));
-    }
-    add(GOTO, 0, 0, TO_PASS, 0);
-    // r4: to whom; a group's address has the lowest bit of its first byte set.
-    add(0x71, 5, 2, 0, 0);
-    add(IF_BITS, 5, 0, TO_PASS, 1);
-    add(W, 4, 2, 0, 0);
-    add(H, 5, 2, 4, 0);
-    add(SHIFT_LEFT, 5, 0, 0, 32);
-    add(OR, 4, 5, 0, 0);
-    // r7: what we share. The source register says that the immediate is a map's descriptor, and its value is meant.
-    add(LOAD_MAP, 7, 2, 0, gate);
-    add(0, 0, 0, 0, 0);
-    for at in ADDRESSES {
-        add(DW, 5, 7, at, 0);
-        add(IF_EQUAL, 5, 4, TO_PASS, 0);
-    }
-    // r0: now. A new sign of life is noted with its time; without one it must not be too long ago.
-    add(CALL, 0, 0, 0, KTIME);
-    add(DW, 1, 7, SIGNS, 0);
-    add(IF_EQUAL_NUMBER, 1, 0, TO_PASS, 0);
-    add(DW, 2, 7, SEEN, 0);
-    add(IF_EQUAL, 1, 2, 3, 0);
-    add(STORE, 7, 0, SEEN_AT, 0);
-    add(STORE, 7, 1, SEEN, 0);
-    add(GOTO, 0, 0, 3, 0);
-    add(DW, 2, 7, SEEN_AT, 0);
-    add(SUBTRACT, 0, 2, 0, 0);
-    add(IF_SIGNED_ABOVE_NUMBER, 0, 0, TO_PASS, limit);
-    // To the socket of the queue it came in by; where there is none, the helper says what it was told: pass.
-    add(LOAD_MAP, 1, 1, 0, sockets);
-    add(0, 0, 0, 0, 0);
-    add(W, 2, 6, 16, 0);
-    add(MOVE_NUMBER, 3, 0, 0, PASS);
-    add(CALL, 0, 0, 0, REDIRECT_MAP);
-    add(EXIT, 0, 0, 0, 0);
-    all.push(Instruction { code: MOVE_NUMBER, registers: 0, offset: 0, immediate: PASS });
-    all.push(Instruction { code: EXIT, registers: 0, offset: 0, immediate: 0 });
-    // From behind: the last two are the way out.
-    for (left, instruction) in (-1..).zip(all.iter_mut().rev()) {
-        if instruction.offset == TO_PASS {
-            instruction.offset = left - 1;
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use elf::ElfBytes;
+    use elf::endian::AnyEndian;
+    use narrows_testing::{Scratch, running, skip_part};
+
+    use super::super::gate_program::CLANG;
     use super::*;
 
-    #[test]
-    fn every_jump_stays_inside() {
-        let all = assemble(3, 4, 5);
-        for (at, i) in (0..).zip(&all) {
-            let jumps = matches!(i.code & 7, 5) && !matches!(i.code, CALL | EXIT);
-            let left = all.len() - at - 1;
-            assert!(!jumps || usize::try_from(i.offset).unwrap() < left, "{at}: {i:?}");
+    fn source() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/xdp_gate.bpf.c")
+    }
+
+    /// The clang that the senders are compiled with too, and its version up to the first point.
+    fn clang() -> Option<(String, String)> {
+        let name = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+        let told = Command::new(&name).arg("-dumpversion").output().ok()?;
+        let version = String::from_utf8(told.stdout).ok()?;
+        Some((name, version.trim().split('.').next()?.to_owned()))
+    }
+
+    /// The program's instructions for machines of one byte order, as rows of the table.
+    fn rows(clang: &str, target: &str, scratch: &Scratch) -> String {
+        let object = scratch.join(target);
+        let told = Command::new(clang)
+            .args(["-O2", "-Wall", "-Werror", "-mcpu=v3", "-target", target, "-c"])
+            .arg(source())
+            .arg("-o")
+            .arg(&object)
+            .output()
+            .unwrap();
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        let object = std::fs::read(object).unwrap();
+        let file = ElfBytes::<AnyEndian>::minimal_parse(&object).unwrap();
+        let section = |name| file.section_header_by_name(name).unwrap().expect(name);
+        let (symbols, names) = file.symbol_table().unwrap().unwrap();
+        // Where a symbol's address is loaded, and as what.
+        let meanings: Vec<(u64, u8)> = file
+            .section_data_as_rels(&section(".relxdp"))
+            .unwrap()
+            .map(|at| {
+                let symbol = symbols.get(at.r_sym as usize).unwrap();
+                let name = names.get(symbol.st_name as usize).unwrap();
+                (at.r_offset / 8, if name == "shared" { A_VALUE } else { A_MAP })
+            })
+            .collect();
+        let little = target == "bpfel";
+        let (code, _) = file.section_data(&section("xdp")).unwrap();
+        let mut text = String::new();
+        for (at, word) in (0..).zip(code.chunks(8)) {
+            let (two, four) = ([word[2], word[3]], [word[4], word[5], word[6], word[7]]);
+            let offset = if little { i16::from_le_bytes(two) } else { i16::from_be_bytes(two) };
+            let immediate = if little { i32::from_le_bytes(four) } else { i32::from_be_bytes(four) };
+            let meaning = meanings.iter().find(|(place, _)| *place == at).map_or(0, |(_, meaning)| *meaning);
+            assert!(meaning == 0 || immediate == 0, "the loader knows no places inside a value");
+            let registers = word[1] | if little { meaning << 4 } else { meaning };
+            writeln!(text, "    i({:#04x}, {registers:#04x}, {offset}, {immediate}),", word[0]).unwrap();
         }
-        assert_eq!(all.last().unwrap().code, EXIT);
+        text
+    }
+
+    /// FNV-1a, so that a change of the source is seen without a compiler.
+    fn digest(text: &[u8]) -> u64 {
+        text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    const HOW: &str = "NARROWS_WRITE=1 cargo test -p narrows-netio gate writes it";
+
+    #[test]
+    fn the_instructions_are_those_of_the_source() {
+        let committed = include_str!("gate_program.rs");
+        let digest =
+            format!("// Digest of the source: {:016x}.\n", digest(&std::fs::read(source()).unwrap()));
+        let writes = std::env::var_os("NARROWS_WRITE").is_some();
+        assert!(writes || committed.contains(&digest), "bpf/xdp_gate.bpf.c has changed: {HOW}");
+        let found = clang();
+        let Some((clang, version)) = found.filter(|(_, version)| writes || version == CLANG) else {
+            return skip_part(&running(), "the comparison with the source", format!("no clang {CLANG}"));
+        };
+        let scratch = Scratch::new("gate");
+        let mut text = format!(
+            "//! Instructions of `bpf/xdp_gate.bpf.c`. {HOW}.\n{digest}\n\
+             use super::bpf::Instruction;\n\n\
+             /// Version of the compiler: others may write the same program in other instructions.\n\
+             #[cfg(test)]\npub const CLANG: &str = \"{version}\";\n\n\
+             const fn i(code: u8, registers: u8, offset: i16, immediate: i32) -> Instruction {{\n    \
+             Instruction {{ code, registers, offset, immediate }}\n}}\n"
+        );
+        for (endian, target) in [("little", "bpfel"), ("big", "bpfeb")] {
+            let rows = rows(&clang, target, &scratch);
+            let count = rows.lines().count();
+            write!(
+                text,
+                "\n#[cfg(target_endian = \"{endian}\")]\n#[rustfmt::skip]\n\
+                 pub const INSTRUCTIONS: [Instruction; {count}] = [\n{rows}];\n"
+            )
+            .unwrap();
+        }
+        if writes {
+            let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/xdp/gate_program.rs");
+            std::fs::write(place, &text).unwrap();
+        } else {
+            assert_eq!(committed, text, "{HOW}");
+        }
     }
 
     #[test]
