@@ -1,16 +1,16 @@
-//! What of all that left the box is known to have crossed the link.
+//! Packets that left the box, and the news that they have crossed the link.
 //!
-//! Behind the box stands one queue, first in, first out. So an acknowledgment of one packet says that all which left
-//! before it are across, whosever they are, or lost. What tells of a packet:
+//! Behind the box stands one queue, first in, first out. So an acknowledgment of one packet says that all packets which
+//! left before it, of whatever flow, are across or lost. A packet is told of by:
 //!
-//! - TCP: the cumulative acknowledgment; if that stands still the first block of SACK, which has the segment that came
-//!   last (RFC 2018, section 4). Of several copies of a segment that one is taken to have come which left no later than
-//!   the echoed timestamp says (RFC 7323, section 4), else the first. Of a copy only an acknowledgment tells that
-//!   waited for it, and only with timestamps (Karn: RFC 6298, section 3): the receiver may have had it from before.
+//! - TCP: the cumulative acknowledgment; if that stands still, the first block of SACK, which has the segment that came
+//!   last (RFC 2018, section 4). Among several copies of a segment that one is taken to have come which left no later
+//!   than the echoed timestamp says (RFC 7323, section 4), else the first. A copy is told of only by an acknowledgment
+//!   that waited for it, and only with timestamps (Karn: RFC 6298, section 3): the receiver may have had it before.
 //! - QUIC: the spin bit. It changes once in a round trip each way (RFC 9000, section 17.4), so a change that comes back
 //!   answers the change that went out before.
 //!
-//! A flow counts as one that answers once something of it has passed the other way.
+//! A flow counts as one that answers once a packet of it has passed the other way.
 
 use std::collections::VecDeque;
 
@@ -18,21 +18,21 @@ use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, QuicPacket, TcpHeader};
 
 /// Departures that are remembered: more than a link has under way.
-const MOST: usize = 4096;
-/// Flows of which something is remembered, by hash: one that has another's place is not known.
+const DEPARTURES: usize = 4096;
+/// Flows that are remembered, by hash: one that has another's place is not known.
 const FLOWS: usize = 4096;
-/// Packets that left, by hash, to know one that leaves again: the last of each place.
+/// Places for hashes of packets that left, to know one that leaves again, and hashes in a place: the latest.
 const COPIES: usize = 2048;
 const A_PLACE: usize = 4;
 
-/// How a packet will show that it has come.
+/// Sign by which a packet will show that it has crossed the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
-    /// It will not.
+    /// No sign.
     Nothing,
-    /// By an acknowledgment of the byte before `end`; a copy begins at this.
+    /// An acknowledgment of the byte before `end`; a copy begins at `copy`.
     Tcp { end: SeqNum, tsval: Option<u32>, copy: Option<SeqNum> },
-    /// By a change of the spin bit.
+    /// A change of the spin bit.
     Spin,
 }
 
@@ -43,37 +43,38 @@ struct Departure {
     /// Bytes that had left, with it.
     total: u64,
     flow: u64,
-    /// Whom it goes to, by hash.
+    /// Destination, by hash.
     host: u64,
-    /// Nothing was under way.
+    /// Whether nothing was under way.
     alone: bool,
     shows: Shows,
 }
 
-/// What is remembered of a flow of the shaped direction.
+/// State of a flow of the shaped direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     flow: u64,
-    /// It answers.
+    /// Whether it answers.
     heard: bool,
-    /// What it has acknowledged.
+    /// Latest cumulative acknowledgment.
     acked: SeqNum,
-    /// The spin bit seen last: of the shaped direction, and of the other.
-    spins: [Option<bool>; 2],
+    /// Latest spin bit of the shaped direction, and of the other.
+    spin: Option<bool>,
+    reverse_spin: Option<bool>,
 }
 
-/// News of a packet: when it left, and the bytes that had left with it.
+/// News of a packet that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// When it left.
+    /// Its departure.
     pub at: Instant,
     /// Bytes that had left, with it.
     pub total: u64,
-    /// Whom it went to, by hash.
+    /// Its destination, by hash.
     pub host: u64,
-    /// Nothing was under way when it left.
+    /// Whether nothing was under way when it left.
     pub alone: bool,
-    /// When the first left that this tells of.
+    /// Departure of the first packet that the news tells of.
     pub first: Instant,
 }
 
@@ -82,9 +83,9 @@ pub struct Echo {
 pub struct Due {
     /// Bytes that had left, with it.
     pub total: u64,
-    /// When it left.
+    /// Its departure.
     pub at: Instant,
-    /// Whom it goes to, by hash, if it will tell when it is across.
+    /// Its destination, by hash, if it will tell when it is across.
     pub host: Option<u64>,
 }
 
@@ -95,18 +96,21 @@ impl Departure {
     }
 }
 
-/// The memory of departures.
+/// Memory of departures.
 #[derive(Debug)]
 pub struct Echoes {
     log: VecDeque<Departure>,
     flows: Box<[Known]>,
     copies: Box<[[u32; A_PLACE]]>,
     seed: u64,
+    /// Bytes that have left.
     total: u64,
+    /// Packets that left again.
+    again: u64,
 }
 
 impl Echoes {
-    /// Nothing has left. `seed` keys the hashes.
+    /// A memory in which nothing has left. `seed` keys the hashes.
     pub fn new(seed: u64) -> Self {
         Self {
             log: VecDeque::new(),
@@ -114,22 +118,23 @@ impl Echoes {
             copies: vec![[0; A_PLACE]; COPIES].into(),
             seed,
             total: 0,
+            again: 0,
         }
     }
 
-    /// When the first packet left, of those after `written_off` bytes, that will show that it has come, and has not.
+    /// Departure of the first packet after `written_off` bytes that will show that it is across, and has not.
     pub fn oldest(&self, written_off: u64) -> Option<Instant> {
         self.log.iter().find(|d| d.shows != Shows::Nothing && d.total > written_off).map(|d| d.at)
     }
 
-    /// What left after `written_off` bytes and is under way.
+    /// Packets under way that left after `written_off` bytes.
     pub fn due(&self, written_off: u64) -> impl Iterator<Item = Due> {
         self.log.iter().filter(move |d| d.total > written_off).map(Departure::due)
     }
 
-    /// What left last.
-    pub fn last_due(&self) -> Option<Due> {
-        self.log.back().map(Departure::due)
+    /// Packets of TCP that left again, as they were lost behind the box.
+    pub const fn sent_again(&self) -> u64 {
+        self.again
     }
 
     fn known(&mut self, flow: u64) -> &mut Known {
@@ -140,32 +145,34 @@ impl Echoes {
         known
     }
 
-    /// A packet leaves that takes `bytes` on the link, while nothing is under way if it is `alone`; whether it left
-    /// before.
-    pub fn departs(&mut self, now: Instant, h: &Header, bytes: u64, alone: bool) -> bool {
+    /// Notes a packet that leaves and takes `bytes` on the link, while nothing is under way if it is `alone`.
+    pub fn departs(&mut self, now: Instant, h: &Header, bytes: u64, alone: bool) -> Due {
         let flow = h.key.hash(self.seed);
         let host = FlowKey::of_host(h.key.dst_bits()).hash(self.seed);
         self.total += bytes;
-        let (mut again, mut shows) = (false, Shows::Nothing);
+        let mut shows = Shows::Nothing;
         if let Some(tcp) = h.tcp.filter(|t| t.payload > 0) {
-            again = self.is_copy(flow, &tcp);
+            let again = self.is_copy(flow, &tcp);
+            self.again += u64::from(again);
             if self.known(flow).heard && (!again || tcp.timestamps.is_some()) {
                 let copy = again.then_some(tcp.seq);
                 shows = Shows::Tcp { end: tcp.seq_end(), tsval: tcp.timestamps.map(|t| t.0), copy };
             }
         } else if let Some(QuicPacket::Short { spin }) = h.quic {
             let known = self.known(flow);
-            if known.spins[0].replace(spin).is_some_and(|before| before != spin) && known.spins[1].is_some() {
+            if known.spin.replace(spin).is_some_and(|before| before != spin) && known.reverse_spin.is_some() {
                 shows = Shows::Spin;
             }
         }
-        if self.log.len() == MOST {
+        if self.log.len() == DEPARTURES {
             self.log.pop_front();
         }
-        self.log.push_back(Departure { at: now, total: self.total, flow, host, alone, shows });
-        again
+        let departure = Departure { at: now, total: self.total, flow, host, alone, shows };
+        self.log.push_back(departure);
+        departure.due()
     }
 
+    /// Whether a segment of the flow with this number left before; it has from now on.
     fn is_copy(&mut self, flow: u64, tcp: &TcpHeader) -> bool {
         let print = (flow ^ u64::from(tcp.seq.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(23);
         let place = &mut self.copies[print as usize % COPIES];
@@ -178,7 +185,7 @@ impl Echoes {
         known
     }
 
-    /// A packet of the other direction passes: the departure it tells of, if it does.
+    /// Notes a packet of the other direction. Returns the departure that it tells of, if it does.
     pub fn returns(&mut self, h: &Header) -> Option<Echo> {
         let flow = h.key.reverse().hash(self.seed);
         let at = if let Some(tcp) = h.tcp.filter(|t| t.flags.has(Flags::ACK)) {
@@ -187,7 +194,7 @@ impl Echoes {
             (known.heard, known.acked) = (true, tcp.ack);
             self.acknowledged(flow, &tcp, before)?
         } else if let Some(QuicPacket::Short { spin }) = h.quic {
-            let changed = self.known(flow).spins[1].replace(spin).is_some_and(|before| before != spin);
+            let changed = self.known(flow).reverse_spin.replace(spin).is_some_and(|before| before != spin);
             let answers = |d: &Departure| changed && d.flow == flow && d.shows == Shows::Spin;
             self.log.iter().position(answers)?
         } else {
@@ -199,7 +206,7 @@ impl Echoes {
         Some(Echo { at: left, total, host, alone, first })
     }
 
-    /// The place of the last packet of `flow` that `ack` says has come, and the one `before` had not said.
+    /// Place of the last packet of `flow` that is acknowledged by `ack` and was not by the acknowledgment `before`.
     fn acknowledged(&self, flow: u64, ack: &TcpHeader, before: Option<SeqNum>) -> Option<usize> {
         let echoed = ack.timestamps.map(|t| SeqNum(t.1));
         let sack = ack.sack.as_slice().first().filter(|_| before == Some(ack.ack));
@@ -211,14 +218,14 @@ impl Echoes {
                 None => {
                     covered || sack.is_some_and(|(left, right)| left.before(end) && end.at_or_before(*right))
                 }
-                // Of any other the echo may be older as well (RFC 7323, section 4.3).
+                // An acknowledgment of any other may have an older echo as well (RFC 7323, section 4.3).
                 Some(seq) => {
                     let later =
                         matches!((tsval, echoed), (Some(sent), Some(echo)) if echo.before(SeqNum(sent)));
                     covered && before == Some(seq) && !later
                 }
             };
-            // Of copies the first.
+            // Among copies the first counts.
             if told && best.is_none_or(|(_, known)| known.before(end)) {
                 best = Some((place, end));
             }
@@ -226,7 +233,7 @@ impl Echoes {
         best.map(|(place, _)| place)
     }
 
-    /// Takes what cannot show itself out of the front: up to `total` all is across.
+    /// Forgets the first packets, up to `total` bytes, that will not tell: they are taken for gone.
     pub fn pass(&mut self, total: u64) {
         while self.log.front().is_some_and(|d| d.shows == Shows::Nothing && d.total <= total) {
             self.log.pop_front();
@@ -265,7 +272,9 @@ mod tests {
         fn leaves(&mut self, at: u64, number: u32, timestamp: Option<u32>) -> bool {
             let (seq, timestamps) = (SeqNum(number * 1000), timestamp.map(|sent| (sent, 0)));
             let tcp = TcpHeader { seq, payload: 1000, flags: Flags::ACK, timestamps, ..TcpHeader::default() };
-            self.0.departs(ms(at), &header(false, tcp), 1500, false)
+            let before = self.0.sent_again();
+            self.0.departs(ms(at), &header(false, tcp), 1500, false);
+            self.0.sent_again() > before
         }
 
         /// All before `next` has come, and the segment `later` if there is one: when what this tells of left.

@@ -1,6 +1,8 @@
-//! What a shaper that follows its link is at.
+//! Report of a shaper that follows its link, for people.
 
-/// What bounds what leaves.
+use narrows_units::Duration;
+
+/// Cause by which the packets that leave are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FollowPhase {
     /// Nothing waits here: nothing is changed.
@@ -10,11 +12,11 @@ pub enum FollowPhase {
     Searching,
     /// The link is full, and what leaves follows it.
     Following,
-    /// Little is sent, to see how long the way is without a queue.
+    /// Little is sent, to measure the round trip without a queue.
     Draining,
-    /// Nothing has come back for long.
+    /// Acknowledgments have not come for long.
     Silent,
-    /// Nothing that passes will tell when it has crossed: what leaves is not held back.
+    /// No packet under way can be acknowledged: packets are not held back.
     Blind,
 }
 
@@ -32,7 +34,7 @@ impl FollowPhase {
         }
     }
 
-    /// What it means, for people.
+    /// The meaning, for people.
     #[must_use]
     pub const fn why(self) -> &'static str {
         match self {
@@ -46,4 +48,23 @@ impl FollowPhase {
             Self::Blind => "nothing that passes tells when it is across: it is not held back",
         }
     }
+}
+
+/// State of a shaper: its beliefs about the link, and the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FollowReport {
+    /// Rate of the link, an average over some seconds; bit/s.
+    pub rate_bps: u64,
+    /// Cause by which the packets that leave are bounded.
+    pub phase: FollowPhase,
+    /// Shortest round trip behind the box, if one was seen.
+    pub base: Option<Duration>,
+    /// Time by which the last round trip was longer than that of its host without a queue.
+    pub late: Duration,
+    /// Bytes under way.
+    pub in_flight: u64,
+    /// Bytes that may be under way while no forecast is made.
+    pub window: u64,
+    /// Packets that were sent again after a loss behind the box.
+    pub lost: u64,
 }
