@@ -1,162 +1,221 @@
-//! How long a flow's epoch (its round trip) is: two estimators, of which the two-way one is preferred once it has
-//! samples.
+//! Epochs of a flow, one round trip each: what arrived and was dropped in them, and the phase that follows from it.
 //!
-//! Source: TAQ (EuroSys 2014), section 3.3, and RFC 6298 with Karn's rule for what may be timed.
-//!
-//! **Two-way.** A new segment is timed from its departure here to the cumulative ACK that covers it: the round trip on
-//! the receiver's side of the box. The handshake gives the sender's side (SYN passing one way to its answer coming
-//! back), which is added, so that a box anywhere on the path sees the whole. epoch = 7/8 epoch + 1/8 sample; the first
-//! sample is taken as it is. A segment is not timed if any of its bytes, or of those before it in flight, was
-//! retransmitted, dropped here or never seen: its ACK would wait for the repair. A path that becomes longer is learned
-//! in [`crate::path`].
-//!
-//! **One-way.** First the time from the SYN to the first data; then the time from one burst start to the next, where a
-//! burst starts with the first packet after a gap of more than half an epoch, if that time lies between half an epoch
-//! and two; weight 1/8.
+//! Source: TAQ (Chen, Subramanian, Iyengar, Ford: EuroSys 2014), section 3.3.
 
-use narrows_units::{Duration, Instant, SeqNum};
+use narrows_units::{Duration, Instant, Rate};
 
 use crate::TrackerConfig;
-use crate::flags::FlowFlags;
-use crate::flow::{Flow, nanos32};
-use crate::times::Micros;
+use crate::phase::{EpochCounts, Phase};
+use crate::times::nanos32;
 
-/// Longer than this, a sample says that something else happened.
-const LONGEST_SAMPLE: Duration = Duration::from_secs(60);
-
-impl Flow {
-    /// A segment that is wholly new has arrived: time it, if nothing is being timed.
-    pub(crate) fn time_segment(&mut self, now: Instant, end: SeqNum) {
-        let stale = self.flags.has(FlowFlags::SAMPLING)
-            && Micros::at(now).since(self.sample_arrived) > LONGEST_SAMPLE;
-        if stale {
-            self.flags.clear(FlowFlags::SAMPLING);
-        }
-        if !self.flags.has(FlowFlags::SAMPLING) && self.unrepaired == 0 && !self.has_holes() {
-            self.flags.set(FlowFlags::SAMPLING);
-            self.flags.clear(FlowFlags::DEPARTED);
-            self.sample_end = end;
-            self.sample_arrived = Micros::at(now);
-        }
-    }
-
-    fn has_holes(&self) -> bool {
-        self.flags.has(FlowFlags::HOLES) && !self.holes.is_empty()
-    }
-
-    /// Bytes from `seq` on were retransmitted or dropped: what is being timed behind them is ambiguous now.
-    pub(crate) fn spoil_timing(&mut self, seq: SeqNum) {
-        if seq.before(self.sample_end) {
-            self.flags.clear(FlowFlags::SAMPLING);
-        }
-    }
-
-    /// A segment ending at `end` leaves.
-    pub(crate) fn time_departure(&mut self, now: Instant, end: SeqNum) {
-        if self.flags.has(FlowFlags::SAMPLING)
-            && !self.flags.has(FlowFlags::DEPARTED)
-            && end == self.sample_end
-        {
-            self.flags.set(FlowFlags::DEPARTED);
-            self.sample_departed = Micros::at(now);
-        }
-    }
-
-    /// The cumulative ACK has come to `ack`.
-    pub(crate) fn time_ack(&mut self, now: Instant, ack: SeqNum, config: &TrackerConfig) {
-        if !self.flags.has(FlowFlags::SAMPLING) || ack.before(self.sample_end) {
-            return;
-        }
-        self.flags.clear(FlowFlags::SAMPLING);
-        let at = Micros::at(now);
-        let rtt = at.since(self.sample_departed);
-        if !self.flags.has(FlowFlags::DEPARTED) || rtt > LONGEST_SAMPLE {
-            return;
-        }
-        let us = (rtt.as_nanos() / 1_000) as u32;
-        let known = self.flags.has(FlowFlags::RTT);
-        self.flags.set(FlowFlags::RTT);
-        if self.flags.has(FlowFlags::SENDER_SIDE) {
-            self.near_trip(now, rtt);
-        } else {
-            let srtt = Duration::from_micros(u64::from(self.srtt_us)).ewma(rtt, config.ewma_shift);
-            self.srtt_us = if known { micros32(srtt) } else { us };
-        }
-        self.receiver_rtt_us = if known { self.receiver_rtt_us.min(us) } else { us };
-        let near = if config.epoch_includes_queue { at.since(self.sample_arrived) } else { rtt };
-        self.two_way_sample(near + self.sender_rtt().unwrap_or(Duration::ZERO), config);
-    }
-
-    fn two_way_sample(&mut self, sample: Duration, config: &TrackerConfig) {
-        let epoch = if self.flags.has(FlowFlags::TWO_WAY) {
-            self.epoch_len().ewma(sample, config.ewma_shift)
-        } else {
-            self.flags.set(FlowFlags::TWO_WAY);
-            sample
-        };
-        self.set_epoch(epoch, config);
-    }
-
-    /// A SYN or SYN-ACK of the other direction passed on its way to the sender, who answers at once.
-    pub(crate) fn time_sender(&mut self, now: Instant) {
-        if !self.flags.has(FlowFlags::SENDER_SIDE) {
-            self.flags.set(FlowFlags::TIMING_SENDER);
-            self.reverse_passed = Micros::at(now);
-        }
-    }
-
-    /// The sender's first answer arrived.
-    pub(crate) fn time_answer(&mut self, now: Instant, config: &TrackerConfig) {
-        if !self.flags.has(FlowFlags::SENDER_SIDE) && self.flags.take(FlowFlags::TIMING_SENDER) {
-            let span = Micros::at(now).since(self.reverse_passed);
-            self.set_sender_rtt(span);
-            self.flags.set(FlowFlags::SENDER_SIDE);
-            if self.flags.has(FlowFlags::TWO_WAY) {
-                // Until here the epoch was the receiver's side alone.
-                let near = Duration::from_micros(u64::from(self.srtt_us));
-                self.set_epoch(near + Duration::from_nanos(u64::from(self.sender_rtt) << 16), config);
-            }
-            self.watch_path(now);
-        }
-    }
-
-    /// The first segment with data arrived.
-    pub(crate) fn first_data(&mut self, now: Instant, config: &TrackerConfig) {
-        let at = Micros::at(now);
-        if self.flags.has(FlowFlags::SYN) && !self.flags.has(FlowFlags::TWO_WAY) {
-            self.set_epoch(at.since(self.burst), config);
-        }
-        self.begin_burst(at);
-    }
-
-    /// A burst begins. Once the epoch is two-way it is no matter.
-    pub(crate) fn begin_burst(&mut self, at: Micros) {
-        if !self.flags.has(FlowFlags::TWO_WAY) {
-            self.burst = at;
-        }
-    }
-
-    /// A later one arrived, `gap` after the one before.
-    pub(crate) fn later_data(&mut self, now: Instant, gap: Duration, config: &TrackerConfig) {
-        let epoch = self.epoch_len();
-        if gap <= epoch / 2 || self.flags.has(FlowFlags::TWO_WAY) {
-            return;
-        }
-        let at = Micros::at(now);
-        let sample = at.since(self.burst);
-        self.begin_burst(at);
-        // A gap of more than two epochs also catches what the 32-bit clock would make of an hour.
-        let plausible = gap < epoch * 2 && epoch / 2 < sample && sample < epoch * 2;
-        if plausible {
-            self.set_epoch(epoch.ewma(sample, config.ewma_shift), config);
-        }
-    }
-
-    fn set_epoch(&mut self, epoch: Duration, config: &TrackerConfig) {
-        self.epoch_ns = nanos32(epoch.clamp(config.epoch_min, config.epoch_max));
-    }
+/// The present epoch, the last one, and averages over earlier ones.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Epoch {
+    start: Instant,
+    /// Length in nanoseconds; at most 4 s.
+    len_ns: u32,
+    /// Bytes so far.
+    bytes: u32,
+    /// Moving average of the bytes of an epoch; 0 until an epoch with bytes has ended, and never again after.
+    rate_bytes: u32,
+    last_silence_us: u32,
+    /// Packets of new data, retransmissions and drops. The counts stop at 65 535.
+    new: u16,
+    retx: u16,
+    drops: u16,
+    /// Counts of the last epoch.
+    prev_new: u16,
+    prev_retx: u16,
+    prev_drops: u16,
+    /// Consecutive epochs without a packet of data, up to the last one that ended.
+    silent: u16,
+    phase: Option<Phase>,
+    prev_phase: Option<Phase>,
 }
 
-fn micros32(d: Duration) -> u32 {
-    (d.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32
+impl Epoch {
+    pub(crate) fn new(now: Instant, config: &TrackerConfig) -> Self {
+        Self {
+            start: now,
+            len_ns: nanos32(config.initial_epoch),
+            bytes: 0,
+            rate_bytes: 0,
+            last_silence_us: 0,
+            new: 0,
+            retx: 0,
+            drops: 0,
+            prev_new: 0,
+            prev_retx: 0,
+            prev_drops: 0,
+            silent: 0,
+            phase: None,
+            prev_phase: None,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> Duration {
+        Duration::from_nanos(self.len_ns as u64)
+    }
+
+    /// Sets the length, within the bounds of the settings.
+    pub(crate) fn set_len(&mut self, len: Duration, config: &TrackerConfig) {
+        self.len_ns = nanos32(len.clamp(config.epoch_min, config.epoch_max));
+    }
+
+    pub(crate) const fn phase(&self) -> Option<Phase> {
+        self.phase
+    }
+
+    pub(crate) const fn prev_phase(&self) -> Option<Phase> {
+        self.prev_phase
+    }
+
+    pub(crate) fn set_phase(&mut self, phase: Phase) {
+        if self.phase != Some(phase) {
+            self.prev_phase = self.phase;
+            self.phase = Some(phase);
+        }
+    }
+
+    /// Bytes of an epoch on average, over its length; 1 bit/s before the first epoch ended.
+    pub(crate) const fn rate(&self) -> Rate {
+        // 2^32 bytes * 8 * 10^6 stays below 2^55.
+        Rate::from_bps(self.rate_bytes as u64 * 8_000_000 / (self.len_ns as u64 / 1_000))
+    }
+
+    pub(crate) const fn new_pkts(&self) -> u16 {
+        self.new
+    }
+
+    pub(crate) const fn prev_new_pkts(&self) -> u16 {
+        self.prev_new
+    }
+
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) const fn retx_pkts(&self) -> u16 {
+        self.retx
+    }
+
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) const fn silent_epochs(&self) -> u16 {
+        self.silent
+    }
+
+    pub(crate) const fn drops(&self) -> u16 {
+        self.drops
+    }
+
+    pub(crate) const fn prev_drops(&self) -> u16 {
+        self.prev_drops
+    }
+
+    pub(crate) const fn last_silence(&self) -> Duration {
+        Duration::from_micros(self.last_silence_us as u64)
+    }
+
+    const fn is_quiet(&self) -> bool {
+        self.new == 0 && self.retx == 0
+    }
+
+    pub(crate) const fn add_bytes(&mut self, len: u32) {
+        self.bytes = self.bytes.saturating_add(len);
+    }
+
+    pub(crate) const fn add_drop(&mut self) {
+        self.drops = self.drops.saturating_add(1);
+    }
+
+    pub(crate) const fn add_new(&mut self) {
+        self.new = self.new.saturating_add(1);
+    }
+
+    pub(crate) const fn add_retransmission(&mut self) {
+        self.retx = self.retx.saturating_add(1);
+    }
+
+    /// Data arrived, `gap` after the last: the first after silent epochs opens an epoch of its own.
+    pub(crate) fn ends_silence(&mut self, now: Instant, gap: Duration, phase: Phase, retransmission: bool) {
+        let after_loss = phase.is_silent() || (phase == Phase::Idle && retransmission);
+        if after_loss && gap >= self.len() {
+            self.last_silence_us = u32::try_from(gap.as_nanos() / 1_000).unwrap_or(u32::MAX);
+        }
+        if self.silent > 0 {
+            (self.start, self.silent) = (now, 0);
+        }
+    }
+
+    /// The first data of a connection open an epoch.
+    pub(crate) const fn open(&mut self, now: Instant) {
+        (self.start, self.silent) = (now, 0);
+    }
+
+    /// The connection was reset: nothing more is expected of it.
+    pub(crate) fn reset(&mut self) {
+        if self.phase.is_some() {
+            self.set_phase(Phase::Idle);
+            (self.new, self.retx) = (0, 0);
+        }
+    }
+
+    /// When the phase would change if nothing more came: after the first epoch without a packet. (The end of this epoch
+    /// may change it too, between SLOW_START and NORMAL; nothing depends on who learns that an epoch late.)
+    pub(crate) fn quiet_at(&self) -> Instant {
+        self.start + self.len() * (1 + u64::from(!self.is_quiet()))
+    }
+
+    /// Whether epochs without packets would change nothing that is counted.
+    pub(crate) fn is_quiescent(&self, unrepaired: u16) -> bool {
+        self.phase.is_none_or(|p| p.is_quiescent(unrepaired) && self.is_quiet())
+    }
+
+    /// Nanoseconds since its start, if it is over.
+    pub(crate) const fn is_over(&self, now: Instant) -> Option<u64> {
+        let elapsed = now.since(self.start).as_nanos();
+        if elapsed >= self.len_ns as u64 { Some(elapsed) } else { None }
+    }
+
+    /// Ends each epoch that is over, `elapsed` nanoseconds after the start of the first. However many they are, the
+    /// work is bounded: empty ones soon change nothing. `data` tells whether the flow has sent any.
+    pub(crate) fn end_all(&mut self, elapsed: u64, unrepaired: u16, data: bool, shift: u32) {
+        let len = u64::from(self.len_ns);
+        let mut left = elapsed / len;
+        self.start += Duration::from_nanos(left * len);
+        while left > 0 {
+            self.end(unrepaired, shift);
+            left -= 1;
+            if self.settled(unrepaired, shift) {
+                break;
+            }
+        }
+        if left > 0 && data {
+            self.silent = self.silent.saturating_add(left.min(0xffff) as u16);
+        }
+    }
+
+    /// Whether another empty epoch would change nothing but `silent`.
+    fn settled(&self, unrepaired: u16, shift: u32) -> bool {
+        let counts = self.prev_new | self.prev_retx | self.prev_drops;
+        counts == 0 && self.rate_bytes >> shift == 0 && self.phase.is_none_or(|p| p.is_quiescent(unrepaired))
+    }
+
+    fn end(&mut self, unrepaired: u16, shift: u32) {
+        if let Some(phase) = self.phase {
+            self.set_phase(phase.after_epoch(&EpochCounts {
+                new: self.new,
+                retx: self.retx,
+                prev_new: self.prev_new,
+                drops: self.drops,
+                unrepaired,
+            }));
+            self.silent = if self.is_quiet() { self.silent.saturating_add(1) } else { 0 };
+        }
+        self.rate_bytes = match self.rate_bytes {
+            0 => self.bytes,
+            rate => rate - (rate >> shift) + (self.bytes >> shift),
+        };
+        self.bytes = 0;
+        (self.prev_new, self.prev_retx, self.prev_drops) = (self.new, self.retx, self.drops);
+        (self.new, self.retx, self.drops) = (0, 0, 0);
+    }
 }

@@ -6,7 +6,6 @@
 use narrows_units::Instant;
 
 use crate::flags::FlowFlags;
-use crate::flow::nanos32;
 use crate::table::Table;
 use crate::{Flow, FlowId, Tracker};
 
@@ -54,9 +53,9 @@ impl Tracker {
         let (mut flags, chain, generation) = (known.flags, place.chain, place.generation);
         flags.clear(OF_THE_PLACE | FlowFlags::ACTIVE | FlowFlags::REPORT_NEW | FlowFlags::REPORT_RESTARTED);
         flags.take_over(place.flags, OF_THE_PLACE);
-        let epoch_ns = nanos32(known.epoch_len().clamp(self.config.epoch_min, self.config.epoch_max));
-        *place = Flow { flags, chain, generation, epoch_ns, queued: 0, ..known.clone() };
-        let (seen, phase, end) = (place.seen, place.phase, place.quiet_at());
+        *place = Flow { flags, chain, generation, queued: 0, ..known.clone() };
+        place.epoch.set_len(known.epoch_len(), &self.config);
+        let (seen, phase, end) = (place.seen, place.phase(), place.quiet_at());
         if !place.is_quiescent() {
             self.wheel.sooner(&mut self.table.hooks, id.0, end);
         }

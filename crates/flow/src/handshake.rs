@@ -1,57 +1,90 @@
-//! SYN and SYN-ACK: who opened the connection, by which window scales it goes, and whether a new one begins.
+//! Handshake of a connection: who opened it, by which window scales it goes, and whether a new one begins.
 
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
 use crate::flags::FlowFlags;
 use crate::flow::Flow;
-use crate::times::{Coarse, Micros, WindowScale};
+use crate::times::{Coarse, WindowScale};
 use crate::{PacketKind, TrackerConfig};
 
 /// Data a SYN may carry (RFC 7413): a jumbo frame's.
 const SYN_DATA: i32 = 9_000;
 
+/// Offers of both directions, as far as `FlowFlags` say that they were seen.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Handshake {
+    /// Initial sequence numbers.
+    forward_isn: SeqNum,
+    reverse_isn: SeqNum,
+    forward_scale: Option<WindowScale>,
+    reverse_scale: Option<WindowScale>,
+}
+
+impl Handshake {
+    /// Window scale that the sender of the queued direction offered.
+    pub(crate) fn forward_scale(&self) -> Option<u8> {
+        self.forward_scale.map(WindowScale::shift)
+    }
+
+    /// Window scale that the receiver offered.
+    pub(crate) fn reverse_scale(&self) -> Option<u8> {
+        self.reverse_scale.map(WindowScale::shift)
+    }
+
+    /// Takes a SYN or SYN-ACK of the queued direction that is no copy; `told` says whether there was one before.
+    fn take_forward(&mut self, tcp: &TcpHeader, told: bool) {
+        self.forward_scale = scale(tcp, self.forward_scale, told);
+        self.forward_isn = tcp.seq;
+    }
+
+    /// Takes one of the other direction.
+    fn take_reverse(&mut self, tcp: &TcpHeader, told: bool) {
+        self.reverse_scale = scale(tcp, self.reverse_scale, told);
+        self.reverse_isn = tcp.seq;
+    }
+}
+
+/// Window scale that holds. Where two packets offer two, as two hosts of one address do, it cannot be told which
+/// counts.
+fn scale(tcp: &TcpHeader, known: Option<WindowScale>, told: bool) -> Option<WindowScale> {
+    let offered = tcp.window_scale.and_then(WindowScale::new);
+    offered.filter(|_| !told || known == offered)
+}
+
 impl Flow {
-    /// A SYN or SYN-ACK of the queued direction arrives.
+    /// Takes a SYN or SYN-ACK of the queued direction.
     #[inline(never)]
     pub(crate) fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> PacketKind {
         let answer = tcp.flags.has(Flags::ACK);
-        let known = self.flags.has(FlowFlags::SYN) && self.forward_isn == tcp.seq;
-        if answer
-            && !known
-            && self.flags.has(FlowFlags::REVERSE_SYN)
-            && !self.is_answer(tcp, self.reverse_isn)
-        {
+        let answered = answer && self.flags.has(FlowFlags::REVERSE_SYN);
+        let known = self.flags.has(FlowFlags::SYN) && self.handshake.forward_isn == tcp.seq;
+        if answered && !known && !self.is_answer(tcp, self.handshake.reverse_isn) {
             return PacketKind::SynAck;
         }
         // Another number, or a SYN into a connection picked up in its middle, begins a new connection. The answer to a
         // SYN seen the other way does not: that SYN has already done so.
-        let answered = answer && self.flags.has(FlowFlags::REVERSE_SYN);
-        if self.flags.has(FlowFlags::SEQ) && !known && !answered {
+        if self.sequence.is_known() && !known && !answered {
             self.restart(now, config);
         }
         if known {
             // Sent again: which of them is answered cannot be told (Karn).
-            self.flags.clear(FlowFlags::SAMPLING);
+            self.round_trip.stop();
         } else {
-            let scale = tcp.window_scale.and_then(WindowScale::new);
-            // Two answers, as two hosts of one address give: which of them counts cannot be told.
-            let told = self.flags.has(FlowFlags::SYN) && self.forward_scale != scale;
-            self.forward_scale = scale.filter(|_| !told);
+            self.handshake.take_forward(tcp, self.flags.has(FlowFlags::SYN));
             self.flags.set(FlowFlags::SYN);
-            self.forward_isn = tcp.seq;
             if !self.flags.has(FlowFlags::DATA) {
-                self.first_seq(tcp.seq_end());
+                self.sequence.begin(tcp.seq_end());
             }
-            self.payload += u64::from(tcp.payload);
             self.initiated(answer);
-            self.time_segment(now, tcp.seq_end());
+            self.round_trip.time_segment(now, tcp.seq_end(), self.sequence.is_whole());
         }
         if answer {
-            self.time_answer(now, config);
+            self.round_trip.time_answer(now, &mut self.epoch, config);
         }
         if !self.flags.has(FlowFlags::DATA) {
-            self.begin_burst(Micros::at(now));
+            self.round_trip.begin_burst(now);
         }
         if answer { PacketKind::SynAck } else { PacketKind::Syn }
     }
@@ -66,39 +99,34 @@ impl Flow {
     }
 
     /// Notes who opened the connection.
-    pub(crate) fn initiated(&mut self, by_dst: bool) {
+    fn initiated(&mut self, by_dst: bool) {
         self.flags.set(FlowFlags::INITIATOR);
         self.flags.put(FlowFlags::INITIATOR_DST, by_dst);
     }
 
-    /// A SYN or SYN-ACK of the other direction.
+    /// Takes a SYN or SYN-ACK of the other direction.
     #[inline(never)]
     pub(crate) fn on_reverse_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         let answer = tcp.flags.has(Flags::ACK);
-        if self.flags.has(FlowFlags::REVERSE_SYN) && self.reverse_isn == tcp.seq {
-            // Sent again, or released by admission control after a wait: the answer is most likely to this one.
-            if self.flags.has(FlowFlags::TIMING_SENDER) {
-                self.time_sender(now);
-            }
+        let told = self.flags.has(FlowFlags::REVERSE_SYN);
+        if told && self.handshake.reverse_isn == tcp.seq {
+            // Sent again, or released by admission control after a wait.
+            self.round_trip.time_sender_again(now);
             return;
         }
-        if answer && self.flags.has(FlowFlags::SYN) && !self.is_answer(tcp, self.forward_isn) {
+        if answer && self.flags.has(FlowFlags::SYN) && !self.is_answer(tcp, self.handshake.forward_isn) {
             return;
         }
         // An answer belongs to the SYN of the queued direction, which has begun the connection.
-        if !answer && (self.flags.has(FlowFlags::REVERSE_SYN) || self.flags.has(FlowFlags::SEQ)) {
+        if !answer && (told || self.sequence.is_known()) {
             self.restart(now, config);
             self.seen = Coarse::at(now);
         }
-        let scale = tcp.window_scale.and_then(WindowScale::new);
-        let told = self.flags.has(FlowFlags::REVERSE_SYN) && self.reverse_scale != scale;
-        self.reverse_scale = scale.filter(|_| !told);
+        self.handshake.take_reverse(tcp, self.flags.has(FlowFlags::REVERSE_SYN));
         self.flags.set(FlowFlags::REVERSE_SYN | FlowFlags::TCP);
-        self.reverse_isn = tcp.seq;
-        self.mss = tcp.mss.unwrap_or(0);
         if !self.flags.has(FlowFlags::INITIATOR) {
             self.initiated(!answer);
         }
-        self.time_sender(now);
+        self.round_trip.time_sender(now);
     }
 }

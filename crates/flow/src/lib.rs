@@ -13,9 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod active;
-mod advance;
 mod census;
-mod classify;
 mod config;
 mod epoch;
 mod flags;
@@ -24,11 +22,12 @@ mod flow;
 pub mod fuzzing;
 mod handover;
 mod handshake;
-mod path;
+mod packets;
 mod phase;
 mod pools;
 mod ranges;
-mod seldom;
+mod round_trip;
+mod sequence;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -39,9 +38,10 @@ mod wheel;
 pub use census::Census;
 pub use config::{ConfigError, TrackerConfig};
 pub use flow::Flow;
+pub use packets::PacketKind;
 pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
 pub use ranges::{Range, Ranges};
 pub use table::{Expected, Likely};
 pub use times::{Coarse, Micros};
-pub use tracker::{FlowId, Observation, PacketKind, Tracker};
+pub use tracker::{FlowId, Observation, Tracker};

@@ -145,8 +145,8 @@ impl Table {
     pub(crate) fn prefetch(&self, slot: u32) {
         if let Some(flow) = self.slots.get(slot as usize) {
             prefetch(&flow.key);
-            prefetch(&flow.epoch_start);
-            prefetch(&flow.sample_departed);
+            prefetch(&flow.epoch);
+            prefetch(&flow.round_trip);
         }
     }
 

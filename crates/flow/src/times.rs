@@ -8,20 +8,12 @@ use narrows_units::{Duration, Instant};
 pub struct Micros(u32);
 
 impl Micros {
-    /// Now.
+    /// The time `now` in few bits.
     #[must_use]
     pub const fn at(now: Instant) -> Self {
         Self((now.as_nanos() / 1_000) as u32)
     }
-    /// Another 32-bit number, kept in the place of a point in time.
-    pub(crate) const fn number(bits: u32) -> Self {
-        Self(bits)
-    }
-    /// Its 32 bits.
-    pub(crate) const fn bits(self) -> u32 {
-        self.0
-    }
-    /// How long ago `earlier` was.
+    /// Time since `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.wrapping_sub(earlier.0) as u64)
@@ -36,12 +28,12 @@ pub struct Coarse(pub(crate) u32);
 
 impl Coarse {
     const SHIFT: u32 = 20;
-    /// Now.
+    /// The time `now` in few bits.
     #[must_use]
     pub const fn at(now: Instant) -> Self {
         Self((now.as_nanos() >> Self::SHIFT) as u32)
     }
-    /// How long ago `earlier` was, to a millisecond; zero if it lies in the future.
+    /// Time since `earlier`, to a millisecond; zero if that lies in the future.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         let units = self.0.wrapping_sub(earlier.0);
@@ -61,4 +53,10 @@ impl WindowScale {
     pub(crate) const fn shift(self) -> u8 {
         self.0.get() - 1
     }
+}
+
+/// Nanoseconds in 32 bits, at most 4.3 s.
+pub(crate) const fn nanos32(d: Duration) -> u32 {
+    let ns = d.as_nanos();
+    if ns > u32::MAX as u64 { u32::MAX } else { ns as u32 }
 }

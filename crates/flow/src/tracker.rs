@@ -1,9 +1,4 @@
-//! The tracker: events in, records and counts out.
-
-mod ahead;
-mod heard;
-#[cfg(any(test, feature = "fuzzing"))]
-mod inspect;
+//! Tracker of flows: events in, records and counts out.
 
 use narrows_units::{Duration, Instant};
 use narrows_users::User;
@@ -11,12 +6,12 @@ use narrows_wire::{Flags, FlowKey, Header};
 
 use crate::active::Active;
 use crate::census::{Census, Counters};
-use crate::classify::kind_alone;
 use crate::config::TrackerConfig;
 use crate::flags::FlowFlags;
 use crate::flow::Flow;
+use crate::packets::PacketKind;
 use crate::phase::Phase;
-use crate::table::{Likely, Table};
+use crate::table::{Expected, Likely, Table};
 use crate::times::Coarse;
 use crate::wheel::Wheel;
 
@@ -25,49 +20,14 @@ use crate::wheel::Wheel;
 pub struct FlowId(pub u32);
 
 impl FlowId {
-    /// As an index into arrays that others keep beside the table.
+    /// Index into arrays that others keep beside the table.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a packet is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum PacketKind {
-    /// Opens a connection (also when it is sent again).
-    Syn,
-    /// Answers one that does (also when it is sent again).
-    SynAck,
-    /// Data of which at least one byte was not seen before.
-    New,
-    /// Data all of which was seen before, or whose first copy must have been lost before this box.
-    Retransmission,
-    /// Data that was overtaken on its way here.
-    Reordered,
-    /// Asks whether the other end is still there.
-    KeepAlive,
-    /// Asks whether a closed window has opened.
-    WindowProbe,
-    /// No data.
-    PureAck,
-    /// The first FIN, without data.
-    Fin,
-    /// A reset.
-    Rst,
-    /// Not TCP, or TCP whose header cannot be read.
-    NotTcp,
-}
-
-impl PacketKind {
-    /// Whether it brings data that was not seen before.
-    #[must_use]
-    pub const fn is_new_data(self) -> bool {
-        matches!(self, Self::New | Self::Reordered)
-    }
-}
-
-/// What an arrival turned out to be.
+/// Facts about a packet that arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Observation {
     /// The flow's slot; `None` if the table is full of flows with packets waiting.
@@ -93,7 +53,7 @@ pub struct Tracker {
     pub(crate) by_phase: [usize; Phase::ALL.len()],
     active: Active,
     counters: Counters,
-    /// Up to when the time for looks has been spent.
+    /// Time up to which the budget for looks has been spent.
     paid_until: Instant,
     /// Whether looks come late at present.
     late: bool,
@@ -104,11 +64,11 @@ pub struct Tracker {
 /// Most flows one [`Tracker::tick`] looks at, so that no packet waits for more than some tens of microseconds.
 const TICK_BUDGET: u64 = 256;
 
-/// On average a flow is looked at no oftener than this: 31 250 looks a second, each some hundred nanoseconds where its
+/// Least time between two looks at flows, on average: 31 250 looks a second, each some hundred nanoseconds where the
 /// record is not in the cache.
 const LOOK_PACE: Duration = Duration::from_micros(32);
 
-/// How soon a flow is looked at again that is past its time but cannot go yet.
+/// Time until the next look at a flow that is past its time but cannot go yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Tracker {
@@ -130,18 +90,18 @@ impl Tracker {
         }
     }
 
-    /// A packet of the queued direction arrives.
+    /// Takes a packet of the queued direction that arrives.
     pub fn forward(&mut self, now: Instant, h: &Header) -> Observation {
         let likely = self.table.likely(self.table.expect(&h.key));
         self.forward_from(now, h, likely)
     }
 
-    /// [`Tracker::forward`] of a packet for whose key [`Tracker::likely`] has been asked.
+    /// Does [`Tracker::forward`] for a packet for whose key [`Tracker::likely`] has been asked.
     pub fn forward_from(&mut self, now: Instant, h: &Header, likely: Likely) -> Observation {
         let evicted_before = self.counters.evicted_in_use;
         let Some(id) = self.find_or_make(now, &h.key, likely) else {
             self.counters.unrecorded += 1;
-            let kind = kind_alone(h);
+            let kind = PacketKind::alone(h);
             return Observation { id: None, fresh: false, restarted: false, kind, evicted_in_use: false };
         };
         let before = self.flow(id).seen;
@@ -161,13 +121,13 @@ impl Tracker {
         Observation { id: Some(id), fresh, restarted, kind, evicted_in_use }
     }
 
-    /// The next packet of the other direction has to wait here before it goes on to the sender: how long that takes is
-    /// no part of the path.
+    /// Notes that the next packet of the other direction has to wait here before it goes on to the sender: how long
+    /// that takes is no part of the path.
     pub const fn behind_others(&mut self) {
         self.waits = true;
     }
 
-    /// A packet of the other direction passes. A SYN makes a record of the flow it opens.
+    /// Takes a packet of the other direction that passes. A SYN makes a record of the flow it opens.
     pub fn reverse(&mut self, now: Instant, h: &Header) -> Option<FlowId> {
         let (key, waits) = (h.key.reverse(), core::mem::take(&mut self.waits));
         let opens = h.tcp.as_ref().is_some_and(|t| t.flags.has(Flags::SYN) && !t.flags.has(Flags::ACK));
@@ -188,17 +148,17 @@ impl Tracker {
         Some(id)
     }
 
-    /// The discipline dropped this packet of the flow.
+    /// Takes a packet of the flow that the discipline dropped.
     pub fn dropped(&mut self, now: Instant, id: FlowId, h: &Header) {
         self.event(now, id, |flow, _| flow.drop_packet(h));
     }
 
-    /// A packet of the flow waits from now on: its record stays while any does.
+    /// Notes that a packet of the flow waits from now on: its record stays while any does.
     pub fn queued(&mut self, id: FlowId) {
         self.table.slots[id.index()].queued += 1;
     }
 
-    /// A packet of the flow waits no longer, whatever became of it.
+    /// Notes that a packet of the flow waits no longer, whatever became of it.
     pub fn unqueued(&mut self, id: FlowId) {
         let flow = &mut self.table.slots[id.index()];
         debug_assert!(flow.queued > 0, "unqueued without queued: {}", flow.key);
@@ -208,7 +168,7 @@ impl Tracker {
         }
     }
 
-    /// The packet was sent on.
+    /// Takes a packet of the flow that was sent on.
     pub fn departed(&mut self, now: Instant, id: FlowId, h: &Header) {
         self.event(now, id, |flow, config| flow.depart(now, h, config));
     }
@@ -223,6 +183,33 @@ impl Tracker {
     pub fn flow_at(&mut self, now: Instant, id: FlowId) -> &Flow {
         self.event(now, id, |_, _| ());
         self.flow(id)
+    }
+
+    /// Bucket of the index in which the key is. It is fetched from memory from now on, for [`Tracker::likely`].
+    #[must_use]
+    pub fn expect(&self, key: &FlowKey) -> Expected {
+        self.table.expect(key)
+    }
+
+    /// Slot where the key's record most likely is. The record is fetched from memory from now on: a caller that keeps
+    /// state by slot may have that fetched in the same time. For [`Tracker::forward_from`].
+    #[must_use]
+    pub fn likely(&self, expected: Expected) -> Likely {
+        let likely = self.table.likely(expected);
+        self.table.prefetch(likely.slot);
+        likely
+    }
+
+    /// Fetches, after a new flow, what the next new ones need where each takes an old one's place. Returns the slot
+    /// that the one after the next will take, for a caller that keeps state by slot.
+    #[must_use]
+    pub fn prefetch_least_needed(&self) -> Option<FlowId> {
+        self.table.prefetch_least_needed().map(FlowId)
+    }
+
+    /// Fetches the record of a flow that is needed soon. Nothing but speed depends on it.
+    pub fn prefetch(&self, id: FlowId) {
+        self.table.prefetch(id.0);
     }
 
     /// The slot of a flow that is known.
@@ -267,7 +254,7 @@ impl Tracker {
         }
     }
 
-    /// Every flow, counted as of `now`. Takes time in proportion to the table: for about once a second.
+    /// Counts each flow as of `now`. It takes time in proportion to the table: for about once a second.
     pub fn census(&mut self, now: Instant) -> Census {
         let mut c = Census { pools: self.active.pools(), ..Census::default() };
         for slot in 0..self.table.slots.len() {
@@ -313,7 +300,7 @@ impl Tracker {
         self.active.of(user)
     }
 
-    /// Whose flow this is.
+    /// User to whom the flow belongs.
     #[must_use]
     pub fn user(&self, id: FlowId) -> User {
         self.flow(id).user(&self.config.users)
@@ -352,18 +339,20 @@ impl Tracker {
     ) -> R {
         let flow = &mut self.table.slots[id.index()];
         // Where looks come late, asking for a sooner one would only cost.
-        let (before, rested, opened) = (flow.phase, !self.late && flow.is_quiescent(), flow.flags.opener());
+        let (before, opened) = (flow.phase(), flow.flags.opener());
+        let rested = !self.late && flow.is_quiescent();
         flow.advance_to(now, &self.config);
         let result = change(flow, &self.config);
         if opened != flow.flags.opener() && flow.is_active() {
             let user = |opener: FlowFlags| self.config.users.user(&flow.key, opener.initiator());
             self.active.move_over(now, user(opened), user(flow.flags));
         }
-        if flow.phase != before {
+        let after = flow.phase();
+        if after != before {
             if let Some(phase) = before {
                 self.by_phase[phase.index()] -= 1;
             }
-            if let Some(phase) = flow.phase {
+            if let Some(phase) = after {
                 self.by_phase[phase.index()] += 1;
             }
         }
@@ -374,13 +363,43 @@ impl Tracker {
         result
     }
 
-    /// The wheel brought this flow up.
+    /// Takes what the last arrival of a flow left to be told: whether the flow is new, and whether it began anew.
+    #[inline(never)]
+    fn take_news(&mut self, id: FlowId) -> (bool, bool) {
+        let flags = &mut self.table.slots[id.index()].flags;
+        let (fresh, restarted) = (flags.take(FlowFlags::REPORT_NEW), flags.take(FlowFlags::REPORT_RESTARTED));
+        self.counters.restarted += u64::from(restarted);
+        self.counters.overlapping += u64::from(flags.take(FlowFlags::OVERLAP));
+        self.counters.out_of_window += u64::from(flags.take(FlowFlags::OUT_OF_WINDOW));
+        (fresh, restarted)
+    }
+
+    /// Counts the flow as active from its first packet that shows it to be real.
+    pub(crate) fn count_active(&mut self, now: Instant, id: FlowId) {
+        let flow = &mut self.table.slots[id.index()];
+        if flow.flags.has(FlowFlags::ACTIVE) || flow.closed() {
+            return;
+        }
+        let real = if flow.is_tcp() {
+            flow.data_seen() && (flow.packets > 1 || flow.flags.has(FlowFlags::SYN))
+        } else {
+            flow.packets > 1
+        };
+        let until = flow.active_until(&self.config);
+        if real && now < until {
+            flow.flags.set(FlowFlags::ACTIVE);
+            self.active.add(now, flow.user(&self.config.users));
+            self.wheel.sooner(&mut self.table.hooks, id.0, until);
+        }
+    }
+
+    /// Looks at a flow that the wheel brought up.
     fn look_at(&mut self, now: Instant, id: FlowId) {
         self.event(now, id, |_, _| ());
         let config = &self.config;
         let flow = &mut self.table.slots[id.index()];
         let busy = flow.queued > 0;
-        let silent = flow.phase.is_some_and(Phase::is_silent);
+        let silent = flow.phase().is_some_and(Phase::is_silent);
         let until = flow.active_until(config);
         if flow.flags.has(FlowFlags::ACTIVE) && !busy && (flow.closed() || (!silent && until <= now)) {
             self.active.remove(flow.user(&config.users));
@@ -420,10 +439,47 @@ fn discount(
     by_phase: &mut [usize; Phase::ALL.len()],
     active: &mut Active,
 ) {
-    if let Some(phase) = flow.phase {
+    if let Some(phase) = flow.phase() {
         by_phase[phase.index()] -= 1;
     }
     if flow.is_active() {
         active.remove(flow.user(&config.users));
+    }
+}
+
+/// Facts that only tests and fuzzing ask for.
+#[cfg(any(test, feature = "fuzzing"))]
+impl Tracker {
+    /// Flows in each phase as of the last tick, in the order of [`Phase::ALL`].
+    pub(crate) const fn phases(&self) -> &[usize; Phase::ALL.len()] {
+        &self.by_phase
+    }
+    /// Flows known.
+    pub(crate) const fn len(&self) -> usize {
+        self.table.live
+    }
+    /// Most flows that can be known at a time.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+    /// Memory reserved by the table. It never grows.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.table.memory()
+    }
+}
+
+#[cfg(test)]
+impl Tracker {
+    /// When [`Tracker::tick`] has something to do next.
+    pub(crate) fn next_tick(&self) -> Option<Instant> {
+        self.wheel.next().map(|at| at.max(self.paid_until + LOOK_PACE))
+    }
+    /// Whether none is known.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.table.live == 0
+    }
+    /// Counts of what has happened so far.
+    pub(crate) const fn counters(&self) -> &Counters {
+        &self.counters
     }
 }

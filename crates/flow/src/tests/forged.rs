@@ -97,6 +97,18 @@ fn a_segment_far_ahead_is_believed_when_the_receiver_acknowledges_it() {
 }
 
 #[test]
+fn a_dropped_retransmission_leaves_a_segment_far_ahead_doubted() {
+    let mut s = talking();
+    let next = SERVER_ISN + 101;
+    let far = next + (1 << 29);
+    s.falls(40, next, 100);
+    s.passes(50, far, 100);
+    assert_eq!(s.falls(60, next, 100), PacketKind::Retransmission);
+    s.acks(70, far + 100);
+    assert_eq!(s.flow().max_seq(), SeqNum(far + 100));
+}
+
+#[test]
 fn an_acknowledgment_of_what_nobody_sent_moves_nothing() {
     let mut s = talking();
     for ahead in [1, 1000, 1 << 20, 1 << 30] {

@@ -49,7 +49,7 @@ fn four_gigabytes_of_one_flow() {
     for i in 0..4200u32 {
         assert_eq!(s.passes(u64::from(i), i << 20, 1 << 20), New, "{i}");
     }
-    assert_eq!(s.flow().payload_bytes(), 4200 << 20);
+    assert_eq!(s.flow().sent_packets(), 4200);
 }
 
 #[test]
@@ -62,7 +62,6 @@ fn an_overtaken_segment_is_not_a_retransmission() {
     assert_eq!(s.passes(5, 100, 100), Reordered);
     assert_eq!(s.phase(), Phase::LossRecovery, "for the copy, not for the reordering");
     assert_eq!((s.flow().new_pkts(), s.flow().retx_pkts()), (5, 1));
-    assert_eq!(s.flow().payload_bytes(), 500);
 }
 
 #[test]
@@ -146,7 +145,7 @@ fn data_rides_on_syn_and_fin() {
     // TCP Fast Open (RFC 7413): a SYN with 50 bytes.
     let mut s = Scene::new();
     assert_eq!(s.goes(0, SYN, 99, 50), Syn);
-    assert_eq!((s.flow().max_seq(), s.flow().payload_bytes()), (SeqNum(150), 50));
+    assert_eq!(s.flow().max_seq(), SeqNum(150));
     assert_eq!(s.passes(100, 150, 100), New);
     // The last data with the FIN: new data, then a retransmission of both.
     assert_eq!(s.goes(200, FIN_ACK, 250, 100), New);
@@ -168,16 +167,10 @@ fn a_syn_with_another_number_is_another_connection() {
     let id = s.id();
     s.tracker.queued(id);
     // The user's new SYN passes; the record is as new, but keeps its slot and what waits.
-    let new = TcpHeader {
-        seq: SeqNum(1),
-        flags: SYN,
-        window_scale: Some(7),
-        mss: Some(1400),
-        ..TcpHeader::default()
-    };
+    let new = TcpHeader { seq: SeqNum(1), flags: SYN, window_scale: Some(7), ..TcpHeader::default() };
     assert_eq!(s.answers(200, new), Some(id));
     assert_eq!((s.flow().phase(), s.flow().unrepaired(), s.flow().queued()), (None, 0, 1));
-    assert_eq!((s.flow().mss(), s.flow().reverse_scale(), s.flow().syn_seen()), (Some(1400), Some(7), false));
+    assert_eq!((s.flow().reverse_scale(), s.flow().syn_seen()), (Some(7), false));
     let seen = s.arrives(400, SYN_ACK, 5_000, 0);
     assert!(seen.restarted && !seen.fresh);
     assert_eq!(s.flow().age(ms(400)).as_millis(), 200, "of the connection");
