@@ -16,7 +16,7 @@ mod pools;
 use narrows_flow::{Census, Phase};
 
 pub use config::{
-    Common, Config, DefaultConfig, Dimensions, FairShare, Mode, Order, PaperConfig, Share, WaitingSyn,
+    Common, Config, DefaultConfig, Dimensions, FairShare, Mode, PaperConfig, Share, WaitingSyn,
 };
 pub use loss::LossWindow;
 pub use pools::PoolId;

@@ -259,14 +259,6 @@ impl<S> Users<S> {
     pub fn get(&self, user: u32) -> Option<&UserState<S>> {
         self.slab.get(user)
     }
-    /// Shows the lists of all users.
-    pub fn for_each(&mut self, mut f: impl FnMut(&mut S)) {
-        for at in 0..self.slab.places() as u32 {
-            if let Some(state) = self.slab.get_mut(at) {
-                f(&mut state.lists);
-            }
-        }
-    }
     /// Users who are served as turns come: those who have packets waiting and do not wait for their rates.
     pub const fn waiting(&self) -> usize {
         (self.order.sparse.len() + self.order.new.list.len() + self.order.old.len()) as usize

@@ -34,6 +34,9 @@ impl SettingError {
             _ if key == "http_503" => {
                 "this is a setting of the box: http_503 = true, or --http-503".to_owned()
             }
+            _ if let Some(instead) = removed(settings, key) => {
+                format!("this key is gone: {instead}; leave it out")
+            }
             _ => format!("expected a key of {settings}: {}", keys.join(", ")),
         };
         Self { key: key.to_owned(), value: value.to_owned(), problem }
@@ -53,6 +56,19 @@ impl fmt::Display for SettingError {
     }
 }
 impl std::error::Error for SettingError {}
+
+/// Keys that settings had, by the name of the settings, and what holds without them.
+const REMOVED: &[(&str, &str, &str)] = &[
+    ("taq", "order", "old flows are served in turn"),
+    ("taq", "patience_ms", "old flows are served in turn, so none waits for shorter ones"),
+    ("taq", "quic_slow_handshake", "handshakes of QUIC go first"),
+    ("taq", "young_kb", "all flows have the same share"),
+    ("taq", "young_weight", "all flows have the same share"),
+];
+
+fn removed(settings: &str, key: &str) -> Option<&'static str> {
+    REMOVED.iter().find(|(of, was, _)| *of == settings && *was == key).map(|(_, _, instead)| *instead)
+}
 
 /// Names that keys had in settings and scenarios, with those they have.
 const RENAMED: &[(&str, &str)] = &[

@@ -23,18 +23,6 @@ pub enum Share {
     User,
 }
 
-/// In which order old flows are served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// In turn.
-    #[default]
-    Turn,
-    /// Who has been served least goes first.
-    Attained,
-    /// Who seems to have least left goes first.
-    Short,
-}
-
 /// What a fair share is (paper, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FairShare {
@@ -220,20 +208,12 @@ pub struct DefaultConfig {
     pub new_flows_first: bool,
     /// So is one that has rested for a round, and its user.
     pub rested_first: bool,
-    /// Kilobytes up to which a flow counts as young.
-    pub young_kb: u32,
-    /// A young flow's share, in percent of an old one's.
-    pub young_weight: u32,
     /// Bytes DRR adds to what a flow may send each time it comes round; 0: as much as the largest packet of late.
     pub quantum: u32,
     /// Bytes a new flow may send before the old flows.
     pub new_quantum: u32,
     /// What new flows may have of the link while old ones wait.
     pub new_share: Ppm,
-    /// In which order old flows are served.
-    pub order: Order,
-    /// How long a flow waits for others that go first.
-    pub patience_ms: Duration,
     /// Discard what a sender of QUIC that has heard nothing sends while other packets of its flow wait.
     pub suppress_probes: bool,
     /// Discard its path MTU probes while other packets of its flow wait.
@@ -248,8 +228,6 @@ pub struct DefaultConfig {
     pub quic_mark: u32,
     /// One mark or drop in a round trip, and no more.
     pub quic_one_signal: bool,
-    /// The handshake waits for a round as data do, so that the sender's timer learns of it.
-    pub quic_slow_handshake: bool,
     /// Drop what waits for a receiver that has gone, but for one packet.
     pub purge: bool,
     /// Most packets that wait at once.
@@ -277,13 +255,9 @@ impl Default for DefaultConfig {
             first_window_grace: true,
             new_flows_first: true,
             rested_first: true,
-            young_kb: 6,
-            young_weight: 100,
             quantum: 0,
             new_quantum: 1514,
             new_share: Ppm(700_000),
-            order: Order::Turn,
-            patience_ms: Duration::from_millis(500),
             suppress_probes: true,
             suppress_mtu_probes: true,
             quic_credit: 1228,
@@ -291,7 +265,6 @@ impl Default for DefaultConfig {
             quic_hold: 8,
             quic_mark: 4,
             quic_one_signal: true,
-            quic_slow_handshake: false,
             purge: true,
             memory_packets: 4000,
             memory_bytes: Bytes(9_000_000),
@@ -406,6 +379,7 @@ mod tests {
             ("p_admit=0.05", "p_admit", "no meaning in mode=default; it belongs to mode=paper"),
             ("swallow=off", "swallow", "called suppress_duplicates"),
             ("door=hold", "door", "called waiting_syn"),
+            ("order=short", "order", "this key is gone: old flows are served in turn"),
         ] {
             let e = Config::read(text).unwrap_err();
             assert!(e.key == key && e.to_string().contains(problem), "{e}");

@@ -31,7 +31,6 @@ mod handover;
 mod load;
 mod longest;
 mod manage;
-mod old_flows;
 mod packets;
 mod quic;
 mod repair;

@@ -2,7 +2,7 @@
 
 use narrows_units::Duration;
 
-use super::config::{Common, Config, DefaultConfig, FairShare, Mode, Order, PaperConfig, Share, WaitingSyn};
+use super::config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, WaitingSyn};
 use crate::keys::kinds::Words;
 use crate::keys::{choices, keys};
 use crate::{SettingError, Settings};
@@ -21,7 +21,6 @@ impl Words for Mode {
     }
 }
 choices!(Share: "auto" => Auto, "flow" => Flow, "user" => User);
-choices!(Order: "turn" => Turn, "attained" => Attained, "short" => Short);
 choices!(FairShare: "queueing" => Queueing, "proportional" => Proportional);
 choices!(WaitingSyn: "auto" => Auto, "drop" => Drop, "hold" => Hold);
 
@@ -97,16 +96,11 @@ keys! {
         first_window_grace: Choice(), "no drop in a flow's first window";
         new_flows_first: Choice(), "a flow that was idle is served first for one quantum";
         rested_first: Choice(), "so is a flow that had nothing waiting for a round, and its user";
-        young_kb: Number(0, 10_000), "kilobytes up to which a flow counts as young";
-        young_weight: Number(100, 1_600), "a young flow's share, in percent of an old one's";
         quantum: Number(0, 65_535), "bytes DRR adds each round to what a flow may send; 0: the largest packet of late";
         new_quantum: Number(0, 1_000_000),
             "bytes a new flow may send before the old flows; one packet, if it is longer than half of them";
         new_share: Part(100_000, 1_000_000),
             "what new flows may have of the link while old ones wait; 1: they go before all";
-        order: Choice(),
-            "old flows go in turn, or first who was served least, or who seems to have least left";
-        patience_ms: Millis(0, 60_000), "how long a flow waits for those; long ones four rounds more";
         suppress_probes: Choice(),
             "discard what a QUIC sender sends out of silence while other packets of its flow wait";
         suppress_mtu_probes: Choice(), "discard QUIC's path MTU probes while other packets of the flow wait";
@@ -115,7 +109,6 @@ keys! {
         quic_hold: Number(2, 1_000), "and later, before one is dropped, once a round trip";
         quic_mark: Number(1, 1_000), "and before one is marked, once a round trip";
         quic_one_signal: Choice(), "mark or drop one packet of a QUIC flow in a round trip, and no more";
-        quic_slow_handshake: Choice(), "a QUIC handshake waits for a round as data do: the sender's timer learns of it";
         purge: Choice(), "drop what waits for a receiver that has reset (TCP), refuses (UDP) or says nothing (QUIC)";
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";
         memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";

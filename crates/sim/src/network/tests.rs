@@ -39,7 +39,7 @@ const SPECS: &[&str] = &[
     "taq:round_limit_ms=200,waiting_syn=drop",
     "taq:round_limit_ms=200,share=user,t_wait=1",
     "taq:round_limit_ms=200,window_clamp=off,memory_packets=40",
-    "taq:round_limit_ms=200,share=flow,order=short,patience_ms=100",
+    "taq:round_limit_ms=200,share=flow",
     "taq:mode=paper,p_admit=0.01,buffer=12",
     "taq:mode=paper,p_admit=0.01,waiting_syn=hold,buffer=12",
     "taq:mode=paper,p_admit=0.01,share=user,fair_share=proportional,buffer=12",

@@ -3,12 +3,9 @@
 
 use narrows_units::{Bytes, Duration, Instant};
 
-use super::flow_state::{FlowList, FlowState, NEVER};
-use super::old_flows::Patience;
-use super::turns::Choice;
+use super::flow_state::{FlowList, NEVER};
 use super::{Arrival, DefaultMode, signed};
 use crate::Packet;
-use crate::taq::DefaultConfig;
 use crate::users::UserList;
 
 /// New flows of a user that are sent first one after another, each with one packet: then they have to wait for what a
@@ -70,7 +67,7 @@ impl<P: Packet> DefaultMode<P> {
         let request = small && first.tcp && self.may_send_control(now, user, Bytes(cost));
         let slot = &mut self.flows[id as usize];
         let accrued = if rests && cost > 0 {
-            let accrued = Accrued { now, round_time, quantum: by_age(&self.config, quantum, slot), cost };
+            let accrued = Accrued { now, round_time, quantum, cost };
             accrued.credit(slot.served_at, slot.deficit)
         } else {
             0
@@ -150,15 +147,7 @@ impl<P: Packet> DefaultMode<P> {
     /// The flow to be served.
     pub(super) fn next_flow(&mut self, now: Instant) -> Option<u32> {
         let quantum = self.quantum_bytes();
-        let config = &self.config;
-        let patience = Patience {
-            any: config.patience_ms,
-            most: config.round_limit_ms,
-            packet: self.packet_time,
-            flows: self.turns.flows() as u64,
-        };
-        let choice = Choice { now, patience, first: quantum };
-        self.turns.next(choice, &mut self.flows, |slot| by_age(config, quantum, slot))
+        self.turns.next(now, quantum, &mut self.flows)
     }
 
     /// The quantum. With less than the largest packet a flow would miss a round now and then, with more it would have
@@ -177,14 +166,6 @@ impl<P: Packet> DefaultMode<P> {
 fn rounds_since(served_at: Instant, now: Instant, round_time: Duration) -> i32 {
     let rounds = now.since(served_at).as_nanos() / round_time.as_nanos().max(1);
     if served_at == NEVER { 0 } else { i32::try_from(rounds).unwrap_or(i32::MAX) }
-}
-
-/// What a round adds to a flow's deficit: more while it is young, so that short transfers end sooner.
-fn by_age(config: &DefaultConfig, quantum: i32, slot: &FlowState) -> i32 {
-    if u64::from(slot.served) >= u64::from(config.young_kb) * 1000 {
-        return quantum;
-    }
-    i32::try_from(i64::from(quantum) * i64::from(config.young_weight) / 100).unwrap_or(i32::MAX)
 }
 
 /// What the packet a flow or a user comes with takes of the link, if its share of the time since it was last served is

@@ -54,8 +54,7 @@ pub struct FlowState {
     pub extra: u8,
     /// Where `departures` takes the next.
     pub next_departure: u8,
-    /// Of a new flow: when it is served at the latest ([`super::new_flows::NewFlows::due`]); of an old one: its class
-    /// ([`super::old_flows`]).
+    /// When a new flow is served at the latest ([`crate::new_flows::NewFlows::due`]).
     #[cfg_attr(feature = "handover", serde(skip))]
     pub due: u16,
     /// The record of its user: valid while packets wait, later perhaps another's.
@@ -178,7 +177,6 @@ impl FlowState {
     /// A new connection of these addresses. What waits, waits on.
     pub fn restart(&mut self, generation: u32, credit: i32) {
         let Self { queue, turn, rank, place, bucket, user, .. } = *self;
-        let due = if place == FlowList::Old { self.due } else { 0 };
-        *self = Self { queue, turn, rank, place, bucket, user, generation, credit, due, ..Self::default() };
+        *self = Self { queue, turn, rank, place, bucket, user, generation, credit, ..Self::default() };
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn turns(common: &Common, config: &DefaultConfig, link: &ShaperConfig
 
 /// How flows share the link.
 pub(super) const fn rules(config: &DefaultConfig, link: &ShaperConfig) -> Rules {
-    Rules { link: link.rate, new_share: config.new_share, order: config.order }
+    Rules { link: link.rate, new_share: config.new_share }
 }
 
 /// The wait queue. A pool joins its own earlier connections for `t_pool`. After that it waits like any other, or those

@@ -16,7 +16,6 @@
 //!   (RFC 9000, section 14.4).
 //! - **One signal in a round trip**: a mark, or one drop with many packets behind it, and no other before the sender
 //!   can have answered (RFC 9002, section 7.3.2: it would not count).
-//! - **Slow handshakes**, if wanted: they wait for a round, so that the timer they teach is not too short for data.
 //! - **Purge.** A receiver that says nothing to several packets in a row has gone, and so has one whose host says that
 //!   its port is unreachable: one packet is kept.
 
@@ -81,7 +80,7 @@ impl<P: Packet> DefaultMode<P> {
         let queue = self.flows[id.index()].queue;
         let shown = |packet: &P| is_handshake(packet.header());
         let handshake_waits = handshake && self.packets.packets(&queue).take(LOOKED_AT).any(shown);
-        let (credit, slow) = (signed(self.config.quic_credit.into()), self.config.quic_slow_handshake);
+        let credit = signed(self.config.quic_credit.into());
         let (probes, mtu_probes) = (self.config.suppress_probes, self.config.suppress_mtu_probes);
         let len = u16::try_from(header.len.get()).unwrap_or(u16::MAX);
         let flow = self.quic_flow(now, id);
@@ -91,11 +90,9 @@ impl<P: Packet> DefaultMode<P> {
             let repeats = flow.repeats_flight(now, len, handshake_waits) && probes;
             // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
             let slot = &mut self.flows[id.index()];
-            slot.credit = match first {
-                _ if slow => slot.credit.min(0),
-                true => slot.credit.saturating_add(credit),
-                false => slot.credit,
-            };
+            if first {
+                slot.credit = slot.credit.saturating_add(credit);
+            }
             return repeats;
         }
         if mtu_probes && !queue.is_empty() && flow.is_mtu_probe(len) {

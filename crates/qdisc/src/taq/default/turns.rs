@@ -5,10 +5,8 @@ use narrows_units::{Instant, Rate};
 use narrows_users::User;
 
 use super::flow_state::{DrrList, FlowList, FlowState};
-use super::old_flows::{OldFlows, Patience};
 use crate::Ppm;
 use crate::new_flows::{NewFlows, NewShare};
-use crate::taq::Order;
 use crate::users::Users;
 
 /// How flows share a link.
@@ -16,7 +14,6 @@ use crate::users::Users;
 pub struct Rules {
     pub link: Rate,
     pub new_share: Ppm,
-    pub order: Order,
 }
 
 /// What is sent of a flow.
@@ -33,26 +30,17 @@ pub struct Sent {
     pub last: bool,
 }
 
-/// By what the next flow is chosen.
-#[derive(Clone, Copy, Debug)]
-pub struct Choice {
-    pub now: Instant,
-    pub patience: Patience,
-    /// What comes round for a flow, or a user, that becomes old.
-    pub first: i32,
-}
-
 /// Flows with packets waiting, by how they are served.
 #[derive(Debug)]
 pub struct FlowLists {
     sparse: List<DrrList>,
     new: NewFlows<DrrList>,
-    old: OldFlows,
+    old: List<DrrList>,
 }
 
 impl FlowLists {
-    pub fn new(order: Order) -> Self {
-        Self { sparse: List::EMPTY, new: NewFlows::new(), old: OldFlows::new(order) }
+    pub const fn new() -> Self {
+        Self { sparse: List::EMPTY, new: NewFlows::new(), old: List::EMPTY }
     }
 
     /// Puts a flow that stands in no list into one, at its end.
@@ -62,8 +50,7 @@ impl FlowLists {
         match place {
             FlowList::Idle => return,
             FlowList::New => slot.due = self.new.due(self.old.len()),
-            FlowList::Old => return self.old.push_back(flows, id),
-            FlowList::Sparse => {}
+            FlowList::Old | FlowList::Sparse => {}
         }
         if let Some(list) = self.list(place) {
             list.push_back(flows, id);
@@ -79,30 +66,23 @@ impl FlowLists {
     /// Takes a flow out of its list.
     fn remove(&mut self, flows: &mut [FlowState], id: u32) {
         let place = core::mem::take(&mut flows[id as usize].place);
-        if place == FlowList::Old {
-            self.old.remove(flows, id);
-        } else if let Some(list) = self.list(place) {
+        if let Some(list) = self.list(place) {
             list.remove(flows, id);
         }
     }
 
     const fn list(&mut self, place: FlowList) -> Option<&mut List<DrrList>> {
         match place {
-            FlowList::Idle | FlowList::Old => None,
+            FlowList::Idle => None,
             FlowList::Sparse => Some(&mut self.sparse),
             FlowList::New => Some(&mut self.new.list),
+            FlowList::Old => Some(&mut self.old),
         }
     }
 
     /// The flow to be served; `quantum` is what comes round for an old one. Ends because each step over the old flows
     /// adds a quantum to one.
-    fn next(
-        &mut self,
-        by: Choice,
-        share: NewShare,
-        flows: &mut [FlowState],
-        quantum: impl Fn(&FlowState) -> i32,
-    ) -> Option<u32> {
+    fn next(&mut self, quantum: i32, share: NewShare, flows: &mut [FlowState]) -> Option<u32> {
         loop {
             if let Some(id) = self.before_old_flows(share, flows) {
                 if flows[id as usize].credit > 0 {
@@ -110,18 +90,16 @@ impl FlowLists {
                 }
                 self.remove(flows, id);
                 let slot = &mut flows[id as usize];
-                slot.deficit = slot.deficit.min(0).saturating_add(by.first);
+                slot.deficit = slot.deficit.min(0).saturating_add(quantum);
                 self.push(flows, id, FlowList::Old);
             } else {
-                let id = self.old.first(by.now, flows, by.patience)?;
+                let id = self.old.first()?;
                 let slot = &mut flows[id as usize];
                 if slot.deficit > 0 {
                     return Some(id);
                 }
-                slot.deficit = slot.deficit.saturating_add(quantum(slot));
-                if self.old.is_in_turn() || slot.deficit <= 0 {
-                    self.old.move_to_back(flows, id);
-                }
+                slot.deficit = slot.deficit.saturating_add(quantum);
+                self.old.move_to_back(flows, id);
             }
         }
     }
@@ -138,9 +116,6 @@ impl FlowLists {
         if place == FlowList::Old {
             slot.deficit = slot.deficit.saturating_sub(cost);
             self.new.waited(share, cost);
-            if slot.place == place {
-                self.old.charged(flows, id);
-            }
         } else {
             slot.credit = slot.credit.saturating_sub(cost);
             if place == FlowList::New && !self.old.is_empty() {
@@ -150,9 +125,9 @@ impl FlowLists {
     }
 
     /// The list whose first is most likely served next.
-    fn soon(&self) -> Option<&List<DrrList>> {
+    const fn soon(&self) -> &List<DrrList> {
         let list = if self.sparse.is_empty() { &self.new.list } else { &self.sparse };
-        if list.is_empty() { self.old.soon() } else { Some(list) }
+        if list.is_empty() { &self.old } else { list }
     }
 
     /// The flow that is served last.
@@ -165,14 +140,13 @@ impl FlowLists {
 #[derive(Debug)]
 pub struct ByUser {
     pub users: Users<FlowLists>,
-    order: Order,
     new_quantum: i32,
 }
 
 impl ByUser {
     fn find_or_make(&mut self, user: User) -> u32 {
-        let (order, credit) = (self.order, self.new_quantum);
-        self.users.find_or_make(user, || (FlowLists::new(order), credit))
+        let credit = self.new_quantum;
+        self.users.find_or_make(user, || (FlowLists::new(), credit))
     }
 }
 
@@ -190,18 +164,16 @@ pub struct Turns {
 impl Turns {
     /// Nobody; `users` for two levels.
     pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<FlowLists>>) -> Self {
-        let Rules { link, new_share, order } = rules;
-        let by_user = users.map(|users| Box::new(ByUser { users, order, new_quantum }));
-        Self { all: FlowLists::new(order), by_user, new_share: NewShare::new(link, new_share), flows: 0 }
+        let Rules { link, new_share } = rules;
+        let by_user = users.map(|users| Box::new(ByUser { users, new_quantum }));
+        Self { all: FlowLists::new(), by_user, new_share: NewShare::new(link, new_share), flows: 0 }
     }
 
     pub fn reconfigure(&mut self, rules: Rules, new_quantum: i32) {
         self.new_share = NewShare::new(rules.link, rules.new_share);
-        self.all.old.reorder(rules.order);
         if let Some(by) = &mut self.by_user {
             by.users.reconfigure(rules.link, rules.new_share);
-            (by.order, by.new_quantum) = (rules.order, new_quantum);
-            by.users.for_each(|lists| lists.old.reorder(rules.order));
+            by.new_quantum = new_quantum;
         }
     }
 
@@ -240,15 +212,12 @@ impl Turns {
         match &self.by_user {
             Some(by) => {
                 let (first, second) = by.users.soon();
-                [
-                    first.and_then(|lists| lists.soon()?.first()),
-                    second.and_then(|lists| lists.soon()?.first()),
-                ]
+                [first.and_then(|lists| lists.soon().first()), second.and_then(|lists| lists.soon().first())]
             }
             None => {
                 let list = self.all.soon();
-                let first = list.and_then(List::first);
-                [first, list.zip(first).and_then(|(list, first)| list.after(flows, first))]
+                let first = list.first();
+                [first, first.and_then(|first| list.after(flows, first))]
             }
         }
     }
@@ -284,20 +253,15 @@ impl Turns {
     }
 
     /// The flow to be served; see [`FlowLists::next`].
-    pub fn next(
-        &mut self,
-        by: Choice,
-        flows: &mut [FlowState],
-        quantum: impl Fn(&FlowState) -> i32,
-    ) -> Option<u32> {
+    pub fn next(&mut self, now: Instant, quantum: i32, flows: &mut [FlowState]) -> Option<u32> {
         let lists = match &mut self.by_user {
             Some(by_user) => {
-                let user = by_user.users.next(by.now, by.first, |_| 1)?;
+                let user = by_user.users.next(now, quantum, |_| 1)?;
                 &mut by_user.users.at_mut(user).lists
             }
             None => &mut self.all,
         };
-        lists.next(by, self.new_share, flows, quantum)
+        lists.next(quantum, self.new_share, flows)
     }
 
     /// A packet of the flow that was chosen is sent: it is charged for it, and so is its user.

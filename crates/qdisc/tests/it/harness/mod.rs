@@ -63,8 +63,8 @@ pub const SPECS: &[&str] = &[
     "taq:memory_packets=40,k=3,window_clamp=off,waiting_syn=hold",
     "taq:window_clamp=off,retransmissions_first=off,suppress_duplicates=off,share=user,memory_packets=60",
     "taq:share=user,pools=16,flows=64,round_limit_ms=200",
-    "taq:order=attained,patience_ms=40,share=user,pools=16,flows=64",
-    "taq:share=flow,order=short,patience_ms=200,memory_packets=60,window_clamp=off",
+    "taq:rested_first=off,share=user,pools=16,flows=64",
+    "taq:share=flow,memory_packets=60,window_clamp=off",
     "taq:repairable=off,mark=off,first_window_grace=off,new_flows_first=off,waiting_syn=drop,round_limit_ms=100",
 ];
 
