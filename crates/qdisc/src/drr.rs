@@ -20,7 +20,7 @@ use narrows_users::UserRule;
 use crate::fair_queues::FairQueues;
 use crate::flows_waiting::Classifier;
 use crate::keys::{choices, keys};
-use crate::lanes::{Lanes, Measure};
+use crate::lanes::Measure;
 use crate::users::{CircuitRates, LaneUsers};
 use crate::{
     Backlog, BoxedDiscipline, Buffer, Discipline, DisciplineSettings, Limits, Manage, Packet, Qdisc, Report,
@@ -135,7 +135,7 @@ impl DrrConfig {
 pub struct Drr<P> {
     link: ShaperConfig,
     seed: u64,
-    quantum: i64,
+    quantum: i32,
     queues: FairQueues<P>,
 }
 
@@ -157,56 +157,34 @@ impl<P: Packet> Drr<P> {
         let longest = limit as u64 * config.packet.max(link.mtu).get();
         let measure = Measure::Bytes((longest / 4096).max(64));
         let quantum = if config.quantum > 0 { u64::from(config.quantum) } else { link.largest().get() };
-        let quantum = quantum.max(u64::from(LEAST_QUANTUM)).cast_signed();
-        let mut queues = FairQueues::new(classifier, limit, measure, longest, 0);
+        let quantum = i32::try_from(quantum.max(u64::from(LEAST_QUANTUM))).unwrap_or(i32::MAX);
+        let mut queues = FairQueues::new(classifier, limit, measure, longest, quantum);
         if config.share == Queues::User {
             let rule = UserRule { side: link.users, ipv6_prefix: config.user_prefix as u8 };
-            let users = LaneUsers::new(rule, link.rate, limit, signed(quantum), seed);
+            let users = LaneUsers::new(rule, link.rate, limit, quantum, seed);
             queues.by_user = Some(Box::new(users));
         }
         Self { link, seed, quantum, queues }
     }
 
-    /// The next packet, of the user whose turn it is.
-    fn dequeue_by_user(&mut self, now: Instant) -> Option<P> {
+    /// The lane to be served: of the user whose turn it is, where the link is shared between users.
+    #[inline(always)]
+    fn lane_to_serve(&mut self, now: Instant) -> Option<usize> {
         let Self { link, quantum, queues, .. } = self;
-        let (by, lanes) = (queues.by_user.as_mut()?, &mut queues.lanes);
-        let user = by.users.next(now, signed(*quantum), |user| {
-            lane_to_serve(lanes, user, *quantum, link).map_or(0, |next| signed(next.1))
+        let lanes = &mut queues.lanes;
+        let need = |packet: &P| on_link(link, packet);
+        let Some(by) = &mut queues.by_user else { return lanes.next(0, need) };
+        let user = by.users.next(now, *quantum, |user| {
+            let lane = lanes.next(user, need);
+            lane.and_then(|lane| lanes.front(lane)).map_or(0, need)
         })?;
-        let (lane, len) = lane_to_serve(lanes, user, *quantum, link)?;
-        *lanes.credit(lane) -= len;
-        let packet = lanes.pop_front(lane)?;
-        by.users.charge(now, signed(len));
-        queues.counters.send(packet.len());
-        queues.left(lane);
-        Some(packet)
+        lanes.next(user, need)
     }
 }
 
-/// The lane of a round whose turn it is and that can send its first packet, and what that takes of the link.
-#[inline(always)]
-fn lane_to_serve<P: Packet>(
-    lanes: &mut Lanes<P>,
-    round: u32,
-    quantum: i64,
-    link: &ShaperConfig,
-) -> Option<(usize, i64)> {
-    loop {
-        let lane = lanes.turn_of(round)?;
-        if !core::mem::replace(lanes.visited(lane), true) {
-            *lanes.credit(lane) += quantum;
-        }
-        let len = link.wire_len(lanes.front(lane)?.len()).get().cast_signed();
-        if len <= *lanes.credit(lane) {
-            return Some((lane, len));
-        }
-        lanes.end_turn(lane);
-    }
-}
-
-fn signed(bytes: i64) -> i32 {
-    i32::try_from(bytes).unwrap_or(i32::MAX)
+/// What a packet takes of the link, in bytes.
+fn on_link(link: &ShaperConfig, packet: &impl Packet) -> i32 {
+    i32::try_from(link.wire_len(packet.len()).get()).unwrap_or(i32::MAX)
 }
 
 impl<P: Packet> Qdisc<P> for Drr<P> {
@@ -215,15 +193,16 @@ impl<P: Packet> Qdisc<P> for Drr<P> {
     }
 
     fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
-        if self.queues.by_user.is_some() {
-            return self.dequeue_by_user(now);
+        let lane = self.lane_to_serve(now)?;
+        let Self { link, queues, .. } = self;
+        let packet = queues.lanes.pop_front(lane)?;
+        let cost = on_link(link, &packet);
+        queues.lanes.charge(lane, cost);
+        if let Some(by) = &mut queues.by_user {
+            by.users.charge(now, cost);
         }
-        let (lane, len) = lane_to_serve(&mut self.queues.lanes, 0, self.quantum, &self.link)?;
-        let lanes = &mut self.queues.lanes;
-        *lanes.credit(lane) -= len;
-        let packet = lanes.pop_front(lane)?;
-        self.queues.counters.send(packet.len());
-        self.queues.left(lane);
+        queues.counters.send(packet.len());
+        queues.left(lane);
         Some(packet)
     }
 

@@ -22,10 +22,10 @@ pub struct FairQueues<P> {
 }
 
 impl<P: Packet> FairQueues<P> {
-    /// Empty lanes for `limit` packets, few of which are ever longer than `longest` in units of `measure`; one that
-    /// becomes active has `credit`.
-    pub fn new(classifier: Classifier, limit: usize, measure: Measure, longest: u64, credit: i64) -> Self {
-        let lanes = Lanes::new(classifier.lanes(), measure, longest, credit);
+    /// Empty lanes for `limit` packets, few of which are ever longer than `longest` in units of `measure`. A round adds
+    /// `quantum` bytes to what a lane may send.
+    pub fn new(classifier: Classifier, limit: usize, measure: Measure, longest: u64, quantum: i32) -> Self {
+        let lanes = Lanes::new(classifier.lanes(), measure, longest, quantum);
         Self { classifier, lanes, limit, counters: Counters::default(), by_user: None }
     }
 

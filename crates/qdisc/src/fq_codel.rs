@@ -15,21 +15,21 @@
 //!   flow then has one of eight queues, so that few meet another user's ([`crate::cake`]).
 //! - With `scale` the target follows the rate, see [`sojourn`](crate::sojourn).
 
-mod lists;
 mod users;
 
 use core::any::Any;
 
-use narrows_lists::{Links, Queue};
+use narrows_lists::Queue;
 use narrows_units::{Duration, Instant};
 use narrows_users::UserRule;
 
-use self::lists::{Age, FqCodelFlow, FqLists};
 use self::users::FqUsers;
 
 use crate::codel::{INTERVALS, TARGETS, check_times};
+use crate::deficit::{Carry, DeficitScheduler, Place, Terms, Turn, member};
 use crate::flow_fifos::FlowFifos;
 use crate::keys::{choices, keys};
+use crate::new_flows::NewShare;
 use crate::sojourn::{Before, CodelState, Law};
 use crate::users::CircuitRates;
 use crate::{
@@ -148,6 +148,27 @@ impl FqCodelConfig {
 /// At most so many packets of the fattest queue go at once, and no more than half of its bytes (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
 
+/// One flow's queue: one line of a cache. Its bytes are kept apart, so that the fattest is soon found.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct FqCodelFlow {
+    queue: Queue,
+    turn: Turn,
+    codel: CodelState,
+}
+
+member!(FqCodelFlow: turn);
+
+const _: () = assert!(size_of::<FqCodelFlow>() == 64);
+
+/// Empty queues leave their lists. A turn would have found them so.
+fn retire(lists: &mut DeficitScheduler, flows: &mut Vec<FqCodelFlow>) {
+    while let Some(at) = lists.anybody() {
+        lists.leave(flows, at);
+        flows[at as usize].codel.emptied();
+    }
+}
+
 /// The discipline.
 #[derive(Debug)]
 pub struct FqCodel<P> {
@@ -157,8 +178,7 @@ pub struct FqCodel<P> {
     buckets: Buckets,
     packets: FlowFifos<P>,
     flows: Vec<FqCodelFlow>,
-    links: Vec<Links>,
-    lists: FqLists,
+    lists: DeficitScheduler,
     by_user: Option<Box<FqUsers>>,
     /// When the link has sent the packet after which nothing waited.
     free_at: Instant,
@@ -169,8 +189,7 @@ impl<P: Packet> FqCodel<P> {
     /// Empty queues for `link`; `seed` keys the hash.
     #[must_use]
     pub fn new(config: FqCodelConfig, link: ShaperConfig, seed: u64) -> Self {
-        let empty =
-            FqCodelFlow { queue: Queue::EMPTY, age: Age::None, deficit: 0, codel: CodelState::default() };
+        let empty = FqCodelFlow { queue: Queue::EMPTY, turn: Turn::default(), codel: CodelState::default() };
         // Queues of users come in sets of eight.
         let queues = if config.share == FlowsOrUsers::User { config.flows.max(8) } else { config.flows };
         Self {
@@ -180,8 +199,7 @@ impl<P: Packet> FqCodel<P> {
             buckets: Buckets::new(config.flows, seed),
             packets: FlowFifos::new(queues as usize),
             flows: vec![empty; queues as usize],
-            links: vec![Links::NONE; queues as usize],
-            lists: FqLists::EMPTY,
+            lists: DeficitScheduler::EMPTY,
             by_user: (config.share == FlowsOrUsers::User)
                 .then(|| Box::new(FqUsers::new(&config, &link, seed))),
             free_at: Instant::ZERO,
@@ -197,17 +215,18 @@ impl<P: Packet> FqCodel<P> {
         Some(popped)
     }
 
-    /// All queues are empty and leave their lists. A turn would have found them so.
+    /// All queues are empty and leave their lists.
     fn retire(&mut self) {
-        let Self { lists, flows, links, by_user, .. } = self;
-        let mut left = |at: usize| {
-            flows[at].age = Age::None;
-            flows[at].codel.emptied();
-        };
-        match by_user {
-            Some(by) => by.retire(links, left),
-            None => lists.clear(links, &mut left),
+        match &mut self.by_user {
+            Some(by) => by.retire(&mut self.flows),
+            None => retire(&mut self.lists, &mut self.flows),
         }
+    }
+
+    /// The rules of service: a new flow goes first whoever waits.
+    fn terms(&self) -> Terms {
+        let quantum = i32::try_from(self.config.quantum).unwrap_or(i32::MAX);
+        Terms { quantum, carry: Carry::Keep, share: NewShare::ALL }
     }
 
     /// Takes from the head of the fattest queue; `own` is where the packet that came went.
@@ -253,31 +272,42 @@ impl<P: Packet> FqCodel<P> {
 
     /// A flow that was in no list is new.
     fn join(&mut self, at: usize) {
-        let Self { lists, flows, links, by_user, config, .. } = self;
-        let lists = match by_user {
+        let quantum = self.terms().quantum;
+        let lists = match &mut self.by_user {
             Some(by) => by.lists(at),
-            None => lists,
+            None => &mut self.lists,
         };
-        (flows[at].age, flows[at].deficit) = (Age::New, i64::from(config.quantum));
-        lists.new.push_back(links, at as u32);
+        self.flows[at].turn.credit = quantum;
+        lists.join(&mut self.flows, at as u32, Place::New);
+    }
+
+    /// The lists of the link, or of one user, and the flows in them.
+    fn lists(&mut self, user: Option<u32>) -> (&mut DeficitScheduler, &mut Vec<FqCodelFlow>) {
+        let lists = match (&mut self.by_user, user) {
+            (Some(by), Some(user)) => &mut by.users.at_mut(user).lists,
+            _ => &mut self.lists,
+        };
+        (lists, &mut self.flows)
     }
 
     /// The next packet of the link, or of one user; `None` if all of their queues turned out empty.
     fn next_of(&mut self, user: Option<u32>, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        let terms = self.terms();
         loop {
-            let Self { lists, flows, links, by_user, config, .. } = self;
-            let lists =
-                user.zip(by_user.as_mut()).map_or(lists, |(user, by)| &mut by.users.at_mut(user).lists);
-            let at = lists.turn(flows, links, config.quantum)?;
-            if let Some(packet) = self.serve(at, now, verdicts) {
-                let wire = self.link.wire_len(packet.len()).get();
-                self.flows[at].deficit -= i64::try_from(wire).unwrap_or(i64::MAX);
-                return Some(packet);
+            let (lists, flows) = self.lists(user);
+            let at = lists.next(flows, &terms)?;
+            let served = self.serve(at as usize, now, verdicts);
+            let wire = served.as_ref().map(|packet| self.link.wire_len(packet.len()).get());
+            let (lists, flows) = self.lists(user);
+            if let Some(wire) = wire {
+                let turn = &mut flows[at as usize].turn;
+                let place = turn.place();
+                lists.charge(turn, terms.share, place, i32::try_from(wire).unwrap_or(i32::MAX));
+                return served;
             }
-            let Self { lists, flows, links, by_user, .. } = self;
-            let lists =
-                user.zip(by_user.as_mut()).map_or(lists, |(user, by)| &mut by.users.at_mut(user).lists);
-            lists.rest(flows, links, at);
+            // A new queue that is empty has to wait behind the old ones before it can be new again; else a flow that
+            // sends a packet each time would starve them (RFC 8290, section 4.2).
+            lists.linger(flows, at);
             let empty = match (user, &self.by_user) {
                 (Some(user), Some(by)) => by.users.is_empty(user),
                 _ => self.packets.backlog().packets == 0,
@@ -291,17 +321,17 @@ impl<P: Packet> FqCodel<P> {
     /// The next packet, of the user whose turn it is.
     fn next_by_user(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         while self.packets.backlog().packets > 0 {
-            let quantum = i32::try_from(self.config.quantum).unwrap_or(i32::MAX);
+            let quantum = self.terms().quantum;
             let user = self.by_user.as_mut()?.users.next(now, quantum, |_| 1)?;
             let packet = self.next_of(Some(user), now, verdicts);
-            let Self { flows, links, by_user, link, .. } = self;
+            let Self { flows, by_user, link, .. } = self;
             let by = by_user.as_mut()?;
             if let Some(packet) = packet {
                 let wire = link.wire_len(packet.len()).get();
                 by.users.charge(now, i32::try_from(wire).unwrap_or(i32::MAX));
                 return Some(packet);
             }
-            by.rest(user, links, |at| flows[at].age = Age::None);
+            by.rest(user, flows);
         }
         None
     }
@@ -315,12 +345,12 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         }
         let flows = &self.flows;
         let at = match &mut self.by_user {
-            Some(by) => by.place(&packet, |at| flows[at].age != Age::None),
+            Some(by) => by.place(&packet, |at| flows[at].turn.place() != Place::Idle),
             None => self.buckets.of(&packet.header().key),
         };
         let flow = &mut self.flows[at];
         self.packets.push(at, &mut flow.queue, now, packet);
-        if flow.age == Age::None {
+        if flow.turn.place() == Place::Idle {
             self.join(at);
         }
         if let Some(by) = &mut self.by_user {
@@ -382,8 +412,8 @@ impl<P: Packet> Manage for FqCodel<P> {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        let of = |age| self.flows.iter().filter(move |f| f.age == age).map(|f| &f.queue);
-        self.packets.report("fq_codel", &self.counters, [("new", of(Age::New)), ("old", of(Age::Old))])
+        let of = |place| self.flows.iter().filter(move |f| f.turn.place() == place).map(|f| &f.queue);
+        self.packets.report("fq_codel", &self.counters, [("new", of(Place::New)), ("old", of(Place::Old))])
     }
 }
 

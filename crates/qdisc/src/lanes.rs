@@ -9,6 +9,8 @@
 use narrows_lists::{Arena as _, Links, List, Slab, linked};
 use narrows_units::Bytes;
 
+use crate::deficit::{Carry, DeficitScheduler, Place, Step, Terms, Turn, member};
+use crate::new_flows::NewShare;
 use crate::{Backlog, Counters, Packet, Reason, Verdicts};
 
 /// What "longest" counts.
@@ -33,18 +35,18 @@ struct Lane {
     backlog: Backlog,
     /// Which list by length it is in; 0 if empty.
     step: usize,
-    credit: i64,
-    visited: bool,
+    turn: Turn,
     /// Which of the rounds it takes part in.
     round: u32,
 }
+
+member!(Lane: turn);
 
 const EMPTY: Lane = Lane {
     queue: List::EMPTY,
     backlog: Backlog { packets: 0, bytes: Bytes::ZERO },
     step: 0,
-    credit: 0,
-    visited: false,
+    turn: Turn::with_credit(0),
     round: 0,
 };
 
@@ -53,12 +55,11 @@ const EMPTY: Lane = Lane {
 pub struct Lanes<P> {
     packets: Slab<Queued<P>>,
     lanes: Vec<Lane>,
-    turns: Vec<Links>,
-    /// Lanes with packets, the next to be served first: one round, or one for each user.
-    rounds: Vec<List>,
+    /// Lanes with packets: one round, or one for each user. Lanes have no list before the round.
+    rounds: Vec<DeficitScheduler>,
     active: usize,
-    /// What a lane has when it becomes active.
-    credit: i64,
+    /// Bytes that a round adds to what a lane may send.
+    quantum: i32,
     measure: Measure,
     by_length: Vec<Links>,
     /// The lanes of each step; who came to it last stands first.
@@ -69,18 +70,17 @@ pub struct Lanes<P> {
 }
 
 impl<P: Packet> Lanes<P> {
-    /// `count` lanes, few of which are ever longer than `longest` (in units of `measure`); one that becomes active has
-    /// `credit`.
-    pub fn new(count: usize, measure: Measure, longest: u64, credit: i64) -> Self {
+    /// `count` lanes, few of which are ever longer than `longest` (in units of `measure`). A round adds `quantum` bytes
+    /// to what a lane may send.
+    pub fn new(count: usize, measure: Measure, longest: u64, quantum: i32) -> Self {
         let step = if let Measure::Bytes(n) = measure { n.max(1) } else { 1 };
         let steps = usize::try_from(longest / step).unwrap_or(usize::MAX).clamp(1, 1 << 20) + 2;
         Self {
             packets: Slab::new(),
             lanes: vec![EMPTY; count],
-            turns: vec![Links::NONE; count],
-            rounds: vec![List::EMPTY],
+            rounds: vec![DeficitScheduler::EMPTY],
             active: 0,
-            credit,
+            quantum,
             measure,
             by_length: vec![Links::NONE; count],
             lengths: vec![List::EMPTY; steps],
@@ -90,7 +90,7 @@ impl<P: Packet> Lanes<P> {
     }
 
     /// Bytes of memory each lane takes.
-    pub const LANE_BYTES: usize = size_of::<Lane>() + 16;
+    pub const LANE_BYTES: usize = size_of::<Lane>() + size_of::<Links>();
 
     /// All that waits.
     pub const fn backlog(&self) -> Backlog {
@@ -104,31 +104,42 @@ impl<P: Packet> Lanes<P> {
     pub const fn active(&self) -> usize {
         self.active
     }
-    /// What the lane may still send, by the rules of whoever serves it.
-    pub fn credit(&mut self, lane: usize) -> &mut i64 {
-        &mut self.lanes[lane].credit
+    /// The lane of a round that is asked next.
+    pub fn first(&self, round: u32) -> Option<usize> {
+        self.rounds[round as usize].first(&self.lanes, NewShare::ALL).map(|lane| lane as usize)
     }
-    /// Whether its turn has begun; cleared when it ends.
-    pub fn visited(&mut self, lane: usize) -> &mut bool {
-        &mut self.lanes[lane].visited
-    }
-    /// Whose turn it is.
-    pub fn turn(&self) -> Option<usize> {
-        self.turn_of(0)
-    }
-    /// Whose turn it is in one of the rounds.
-    pub fn turn_of(&self, round: u32) -> Option<usize> {
-        self.rounds[round as usize].first().map(|lane| lane as usize)
-    }
-    /// The lane of a round that was served last.
+    /// The lane of a round that is served last.
     pub fn last_of(&self, round: u32) -> Option<usize> {
         self.rounds[round as usize].last().map(|lane| lane as usize)
     }
-    /// The lane's turn is over: it is served again after all others of its round.
+    /// Asks the first lane of a round, which must have in hand what `need` says of it, until one may send.
+    #[inline(always)]
+    pub fn next(&mut self, round: u32, need: impl Fn(&P) -> i32) -> Option<usize> {
+        let terms = Terms { quantum: self.quantum, carry: Carry::Forget, share: NewShare::ALL };
+        let Self { packets, lanes, rounds, .. } = self;
+        let round = &mut rounds[round as usize];
+        loop {
+            let lane = round.first(lanes, terms.share)?;
+            let front = lanes[lane as usize].queue.first()?;
+            let need = || need(&packets.at(front).packet);
+            if round.step(lanes, lane, &terms, need) == Step::Serve {
+                return Some(lane as usize);
+            }
+        }
+    }
+    /// Charges a lane for a packet of `cost` bytes on the link.
+    pub fn charge(&mut self, lane: usize, cost: i32) {
+        let Lane { turn, round, .. } = &mut self.lanes[lane];
+        self.rounds[*round as usize].charge(turn, NewShare::ALL, Place::Old, cost);
+    }
+    #[cfg(test)]
+    pub fn deficit(&self, lane: usize) -> i32 {
+        self.lanes[lane].turn.deficit
+    }
+    /// Ends the turn of a lane whatever it has left: it is served again after all others of its round.
     pub fn end_turn(&mut self, lane: usize) {
-        self.lanes[lane].visited = false;
         let round = self.lanes[lane].round as usize;
-        self.rounds[round].move_to_back(&mut self.turns, lane as u32);
+        self.rounds[round].pass(&mut self.lanes, lane as u32);
     }
     /// The round a lane takes part in.
     pub fn round_of(&self, lane: usize) -> u32 {
@@ -139,7 +150,7 @@ impl<P: Packet> Lanes<P> {
         debug_assert_eq!(self.lanes[lane].backlog.packets, 0);
         self.lanes[lane].round = round;
         if self.rounds.len() <= round as usize {
-            self.rounds.resize_with(round as usize + 1, || List::EMPTY);
+            self.rounds.resize_with(round as usize + 1, || DeficitScheduler::EMPTY);
         }
     }
 
@@ -154,10 +165,12 @@ impl<P: Packet> Lanes<P> {
         let at = self.packets.insert(Queued { packet, links: Links::NONE });
         let l = &mut self.lanes[lane];
         if l.backlog.packets == 0 {
-            (l.credit, l.visited) = (self.credit, false);
+            l.turn.deficit = self.quantum;
+            let round = l.round as usize;
             self.active += 1;
-            self.rounds[l.round as usize].push_back(&mut self.turns, lane as u32);
+            self.rounds[round].join(&mut self.lanes, lane as u32, Place::Old);
         }
+        let l = &mut self.lanes[lane];
         l.queue.push_back(&mut self.packets, at);
         l.backlog.add(len);
         self.backlog.add(len);
@@ -208,7 +221,8 @@ impl<P: Packet> Lanes<P> {
         self.backlog.sub(packet.len());
         if l.backlog.packets == 0 {
             self.active -= 1;
-            self.rounds[l.round as usize].remove(&mut self.turns, lane as u32);
+            let round = l.round as usize;
+            self.rounds[round].leave(&mut self.lanes, lane as u32);
         }
         self.file(lane);
         Some(packet)
@@ -263,7 +277,7 @@ impl<P: Packet> Lanes<P> {
     pub fn drain(&mut self) -> Vec<P> {
         let mut all = Vec::with_capacity(self.backlog.packets);
         for round in 0..self.rounds.len() as u32 {
-            while let Some(lane) = self.turn_of(round) {
+            while let Some(lane) = self.first(round) {
                 all.extend(core::iter::from_fn(|| self.pop_front(lane)));
             }
         }
@@ -282,18 +296,18 @@ mod tests {
         for (lane, id) in [(2, 1), (0, 2), (2, 3), (0, 4), (3, 5)] {
             q.push(lane, packet(id, 100));
         }
-        assert_eq!((q.turn(), q.active(), q.backlog().packets), (Some(2), 3, 5));
+        assert_eq!((q.first(0), q.active(), q.backlog().packets), (Some(2), 3, 5));
         // Lane 0 came to two packets last.
         assert_eq!(q.longest(), Some(0));
         assert_eq!(q.pop_back(0).map(|p| p.id), Some(4));
         assert_eq!(q.longest(), Some(2));
         q.end_turn(2);
-        assert_eq!(q.turn(), Some(0));
+        assert_eq!(q.first(0), Some(0));
         assert_eq!(q.pop_front(0).map(|p| p.id), Some(2));
-        assert_eq!((q.turn(), q.pop_front(0).is_none()), (Some(3), true));
+        assert_eq!((q.first(0), q.pop_front(0).is_none()), (Some(3), true));
         let ids: Vec<_> = q.drain().iter().map(|p| p.id).collect();
         assert_eq!(ids, [5, 1, 3]);
-        assert_eq!((q.longest(), q.turn(), q.backlog()), (None, None, Backlog::default()));
+        assert_eq!((q.longest(), q.first(0), q.backlog()), (None, None, Backlog::default()));
         assert_eq!(q.packets.places(), 5, "places are used again");
         (0..5).for_each(|id| q.push(1, packet(id, 9)));
         assert_eq!(q.packets.places(), 5);

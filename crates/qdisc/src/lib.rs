@@ -15,6 +15,7 @@ mod buckets;
 mod cake;
 pub mod classes;
 mod codel;
+mod deficit;
 mod dice;
 mod driver;
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! it were old: it lets no more packets of old flows pass than there were old flows when it came. Requests do not count
 //! as new flows: an upload's first packet in front of one costs a page more than the request costs the upload.
 
-use narrows_lists::List;
 use narrows_units::{Duration, Rate};
 
 use crate::Ppm;
@@ -23,26 +22,27 @@ pub struct NewShare {
 }
 
 impl NewShare {
+    /// The whole link: new flows go before old ones whoever waits.
+    pub const ALL: Self = Self { share: Ppm::ONE, in_advance: 0 };
+
     pub fn new(rate: Rate, share: Ppm) -> Self {
         let bytes = i64::try_from(rate.bytes_in(IN_ADVANCE).get()).unwrap_or(i64::MAX);
         Self { share, in_advance: bytes.saturating_mul(i64::from(Ppm::ONE.0)) }
     }
 }
 
-/// The flows in question, or users who are new, in the order in which they came: a list by `L`.
+/// How far new members are ahead of their share, and when each is due.
 #[derive(Debug)]
-pub struct NewFlows<L> {
-    pub list: List<L>,
+pub struct NewFlows {
     /// What they had beyond their share while others waited, in bytes on the link over [`Ppm::ONE`].
     ahead: i64,
     /// Packets the old flows have sent, modulo 2^16.
     sent: u16,
 }
 
-impl<L> NewFlows<L> {
-    pub const fn new() -> Self {
-        Self { list: List::EMPTY, ahead: 0, sent: 0 }
-    }
+impl NewFlows {
+    /// Nothing was sent.
+    pub const NONE: Self = Self { ahead: 0, sent: 0 };
 
     /// When one that comes while `old` old flows wait is served at the latest, as a count of their packets.
     pub fn due(&self, old: u32) -> u16 {
@@ -87,7 +87,7 @@ mod tests {
 
     /// Who is served, `n` times, if both always wait and nobody is due.
     fn order(part: u32, n: usize) -> String {
-        let (of, mut new_flows) = (share(part), NewFlows::<()>::new());
+        let (of, mut new_flows) = (share(part), NewFlows::NONE);
         let due = new_flows.due(1000);
         let step = |_| {
             if new_flows.may_go_first(of, due) {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn who_is_due_goes_and_owes_nothing() {
-        let (of, mut n) = (share(500_000), NewFlows::<()>::new());
+        let (of, mut n) = (share(500_000), NewFlows::NONE);
         n.sent = u16::MAX;
         let (next, later) = (n.due(2), n.due(50));
         n.passed(of, 12_000, later);

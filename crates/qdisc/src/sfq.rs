@@ -97,7 +97,7 @@ pub struct Sfq<P> {
     link: ShaperConfig,
     seed: u64,
     /// Bytes of a turn; zero: one packet.
-    quantum: i64,
+    quantum: i32,
     queues: FairQueues<P>,
 }
 
@@ -107,7 +107,7 @@ impl<P: Packet> Sfq<P> {
     pub fn new(config: SfqConfig, link: ShaperConfig, seed: u64) -> Self {
         let limit = config.limit(&link);
         let classifier = Classifier::hashed(config.buckets, config.perturb, seed);
-        let quantum = i64::from(config.quantum);
+        let quantum = i32::try_from(config.quantum).unwrap_or(i32::MAX);
         let queues = FairQueues::new(classifier, limit, Measure::Packets, limit as u64 + 1, quantum);
         Self { link, seed, quantum, queues }
     }
@@ -120,17 +120,12 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
 
     fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
         let lanes = &mut self.queues.lanes;
-        let mut lane = lanes.turn()?;
-        // In debt: the next turn pays. Whoever became active meanwhile goes first.
-        while self.quantum > 0 && *lanes.credit(lane) <= 0 {
-            *lanes.credit(lane) += self.quantum;
-            lanes.end_turn(lane);
-            lane = lanes.turn()?;
-        }
+        // A lane in debt pays in its next turn. Whoever became active meanwhile goes first.
+        let lane = if self.quantum > 0 { lanes.next(0, |_| 1) } else { lanes.first(0) }?;
         let packet = lanes.pop_front(lane)?;
         self.queues.counters.send(packet.len());
         if self.quantum > 0 {
-            *lanes.credit(lane) -= self.link.wire_len(packet.len()).get().cast_signed();
+            lanes.charge(lane, i32::try_from(self.link.wire_len(packet.len()).get()).unwrap_or(i32::MAX));
         } else if lanes.backlog_of(lane).packets > 0 {
             lanes.end_turn(lane);
         }

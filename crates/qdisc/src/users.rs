@@ -1,24 +1,26 @@
 //! The upper of two levels: the link is shared between users first, then between a user's flows.
 //!
-//! Deficit round robin over users (Shreedhar and Varghese, SIGCOMM 1995), with two lists before it: users who need less
-//! than their share, and users who are new ([`crate::new_flows`]). Within a user a discipline has its own lists, as it
-//! would have them for all flows if there were no users: `S`. What a flow may send before others is thus its user's
-//! twice over: fifty new flows of one user go before its old ones, and together have the credit of one.
+//! Users are members of a [`DeficitScheduler`]. Within a user a discipline has its own lists, as it would have them for
+//! all flows if there were no users: `S`. What a flow may send before others is thus its user's twice over: fifty new
+//! flows of one user go before its old ones, and together have the credit of one.
 //!
-//! Three disciplines serve flows by three rules, so what differs is told at the call: what a user needs in hand to be
-//! served (nothing, or its next packet), and what becomes of a credit overspent ([`Carry`]). Where each user has one
+//! Disciplines serve flows by different rules, so what differs comes as an argument: what a user needs in hand to be
+//! served (nothing, or its next packet), and what becomes of an overspent credit ([`Carry`]). Where each user has one
 //! flow, the order of service is that of the flows without users.
 //!
-//! A user with a rate of its own waits aside until it has paid for what it was sent ([`pace`]).
+//! - **New flows.** A new user goes first once. Its later flows are new as well, and a user that opens a connection for
+//!   each object has nothing else. They have a credit of their own, which each round fills a little: fifty new flows of
+//!   one user go first no more often than another's one after another ([`Users::credit_new_flow`]).
+//! - **Strangers.** Users of whom nothing has been heard share as one, where anything is heard at all
+//!   ([`Users::is_stranger`]).
+//! - **Rates.** A user with a rate of its own waits aside until it has paid for what it was sent ([`pace`]).
+//! - **Room.** Where room is short, the user with most packets waiting makes it ([`Users::beyond`]).
 //!
-//! A record of a user who has nothing waiting is kept until the table is full, so that nobody comes back as new.
+//! The record of a user who has nothing waiting is kept until the table is full ([`idle`]), so that nobody comes back
+//! as new.
 
-mod ahead;
-mod fullest;
-mod heard;
 mod idle;
 mod lanes;
-mod new_flows;
 mod pace;
 #[cfg(test)]
 mod tests;
@@ -29,115 +31,97 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use narrows_flow::Coarse;
-use narrows_lists::{Arena as _, Chains, Links, List, NIL, Slab, chained, linked};
-use narrows_units::{Instant, Rate};
+use narrows_lists::{Arena as _, Chains, NIL, Slab, chained, prefetch};
+use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_users::{User, UserRule};
 use narrows_wire::FlowKey;
 
 use self::idle::Idle;
-use crate::new_flows::{NewFlows, NewShare};
+use self::pace::Pace;
+use crate::deficit::{Carry, DeficitScheduler, Place, Step, Terms, Turn, member};
+use crate::new_flows::NewShare;
 use crate::{Packet, Ppm};
 
 /// The rates of circuits in one direction, by number; `None` for no limit.
 pub type CircuitRates = Arc<[Option<Rate>]>;
 
-/// Which list a user stands in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UserList {
-    /// None: nothing waits.
-    #[default]
-    Idle,
-    /// Served before all others: it takes no more than its share of the time since it was last served.
-    Sparse,
-    /// Spends what a new user has.
-    New,
-    /// Served by deficit round robin.
-    Old,
-}
+/// The part of a quantum, as its inverse, that each round gives a user for its new flows. A user that opens connections
+/// all the time has at most so much more than others.
+const FOR_NEW_FLOWS: i32 = 4;
 
-/// What becomes of a credit that is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carry {
-    /// What was sent beyond it is forgotten.
-    Forget,
-    /// What is left of it, or was sent beyond it, counts in the first round (RFC 8290, section 4.2).
-    Keep,
-}
+/// The time for which a user's share is kept that was not used for packets without data.
+const CONTROL_SAVED: Duration = Duration::from_millis(200);
+
+/// No instant at which anything was sent.
+const NEVER: Instant = Instant::FAR_FUTURE;
 
 /// One user: what a packet touches in a cache line, then the lists, then the rest.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct UserState<S> {
     user: User,
-    /// Neighbours in the list that `place` names.
-    links: Links,
     /// When data was last sent to it.
     pub served_at: Instant,
+    pub turn: Turn,
     /// Flows with packets waiting.
     pub flows: u32,
     /// Packets waiting.
     packets: u32,
     /// When it was last noted to have nothing waiting ([`Idle`]).
     rests: Coarse,
-    /// Bytes it may send in this round; negative: a debt.
-    pub deficit: i32,
-    /// Bytes it may send before the old users.
-    pub credit: i32,
-    /// What its new flows were sent before others of late: a part of a quantum is forgotten in each round.
-    pub spent: i32,
-    /// Of a new user: when it is served at the latest.
-    pub due: u16,
-    /// Which list it stands in, or stood in before it was put aside.
-    pub place: UserList,
+    /// Bytes that its new flows were sent before others of late: each round forgets a part of a quantum.
+    spent: i32,
     /// It waits for its rate, and stands in no list.
     aside: bool,
     /// It has sent something itself.
     heard: bool,
-    /// It has a rate of its own.
+    /// It has a rate of its own: `pace` has one.
     rated: bool,
     /// `rests` holds.
     noted: bool,
     /// Its flows.
     pub lists: S,
     chain: u32,
-    /// Its own rate, in bits per second; 0 for none.
-    rate_bps: u64,
-    /// When its rate has paid for all it was sent.
-    paid_until: Instant,
+    pace: Pace,
     /// When its share has paid for the packets without data that went before others.
     control_until: Instant,
 }
 
-/// Lists of users.
-#[derive(Debug)]
-pub enum Turn {}
-
-linked!(<S> UserState<S>, Turn: links);
+member!(<S> UserState<S>: turn);
 chained!(<S> UserState<S>: chain);
 
-/// Who was chosen to be served.
+const _: () = assert!(core::mem::offset_of!(UserState<u64>, lists) == 64);
+
+impl<S> UserState<S> {
+    /// Its own rate.
+    pub fn rate(&self) -> Option<Rate> {
+        self.rated.then(|| self.pace.rate()).flatten()
+    }
+
+    /// A packet of the user waits no longer.
+    pub const fn unqueued(&mut self) {
+        self.packets -= 1;
+    }
+
+    /// So many rounds have passed: the user may send as many times a part of `quantum` for its new flows.
+    pub fn forget(&mut self, quantum: i32, rounds: i32) {
+        if self.spent > 0 {
+            self.spent = self.spent.saturating_sub((quantum / FOR_NEW_FLOWS).saturating_mul(rounds)).max(0);
+        }
+    }
+
+    fn pay(&mut self, now: Instant, cost: i32) {
+        if self.rated {
+            self.pace.pay(now, cost);
+        }
+    }
+}
+
+/// The user that was chosen to be served.
 #[derive(Clone, Copy, Debug)]
 struct Serving {
     user: u32,
-    place: UserList,
-}
-
-/// Users in the order in which they are served.
-#[derive(Debug)]
-struct Order {
-    sparse: List<Turn>,
-    new: NewFlows<Turn>,
-    old: List<Turn>,
-}
-
-impl Order {
-    const fn list(&mut self, place: UserList) -> &mut List<Turn> {
-        match place {
-            UserList::Sparse => &mut self.sparse,
-            UserList::New => &mut self.new.list,
-            UserList::Idle | UserList::Old => &mut self.old,
-        }
-    }
+    place: Place,
 }
 
 /// All users of a queue.
@@ -149,7 +133,7 @@ pub struct Users<S> {
     chains: Chains,
     capacity: usize,
     idle: Idle,
-    order: Order,
+    order: DeficitScheduler,
     new_share: NewShare,
     /// Those who wait for their rates, by when they may go on.
     aside: BTreeSet<(Instant, u32)>,
@@ -163,13 +147,11 @@ pub struct Users<S> {
     now: Instant,
 }
 
-/// No instant at which anything was sent.
-const NEVER: Instant = Instant::FAR_FUTURE;
-
+/// Records: who has one, and whose it is.
 impl<S> Users<S> {
-    /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. `new`
-    /// says what new users may have of the link while old ones wait.
-    pub fn new(carry: Carry, capacity: usize, new: (Rate, Ppm), seed: u64) -> Self {
+    /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. New users
+    /// may have `new_share` of `link` while old ones wait.
+    pub fn new(carry: Carry, capacity: usize, link: Rate, new_share: Ppm, seed: u64) -> Self {
         let capacity = capacity.clamp(1, 1 << 24);
         Self {
             carry,
@@ -178,12 +160,12 @@ impl<S> Users<S> {
             chains: Chains::new(capacity.next_power_of_two()),
             capacity,
             idle: Idle::default(),
-            order: Order { sparse: List::EMPTY, new: NewFlows::new(), old: List::EMPTY },
-            new_share: NewShare::new(new.0, new.1),
+            order: DeficitScheduler::EMPTY,
+            new_share: NewShare::new(link, new_share),
             aside: BTreeSet::new(),
             rates: Arc::default(),
             heard: false,
-            serving: Serving { user: NIL, place: UserList::Idle },
+            serving: Serving { user: NIL, place: Place::Idle },
             fullest: NIL,
             now: Instant::ZERO,
         }
@@ -200,7 +182,7 @@ impl<S> Users<S> {
             return at;
         }
         if self.slab.len() >= self.capacity
-            && let Some(oldest) = self.longest_idle()
+            && let Some(oldest) = self.idle.longest(&mut self.slab)
         {
             let gone = self.bucket(self.slab.at(oldest).user);
             self.chains.remove(&mut self.slab, gone, oldest);
@@ -209,30 +191,25 @@ impl<S> Users<S> {
         let (lists, credit) = fresh();
         let at = self.slab.insert(UserState {
             user,
-            chain: NIL,
-            links: Links::NONE,
-            place: UserList::Idle,
-            aside: false,
-            heard: false,
-            due: 0,
+            served_at: NEVER,
+            turn: Turn::with_credit(credit),
             flows: 0,
             packets: 0,
-            deficit: 0,
-            credit,
-            spent: 0,
-            served_at: NEVER,
             rests: Coarse::default(),
+            spent: 0,
+            aside: false,
+            heard: false,
             rated: false,
             noted: false,
-            rate_bps: 0,
-            paid_until: Instant::ZERO,
-            control_until: Instant::ZERO,
             lists,
+            chain: NIL,
+            pace: Pace::default(),
+            control_until: Instant::ZERO,
         });
         let bucket = self.bucket(user);
         self.chains.push(&mut self.slab, bucket, at);
         self.idle.note(self.now, at, self.slab.at_mut(at));
-        self.tidy_up();
+        self.idle.tidy_up(&self.slab);
         self.set_rate(at);
         at
     }
@@ -247,6 +224,10 @@ impl<S> Users<S> {
         self.chains.find(&self.slab, self.bucket(user), |u| u.user == user)
     }
 
+    fn bucket(&self, user: User) -> usize {
+        FlowKey::of_host(user.bits()).hash(self.seed) as usize & (self.chains.buckets() - 1)
+    }
+
     /// A record.
     pub fn at(&self, user: u32) -> &UserState<S> {
         self.slab.at(user)
@@ -259,9 +240,35 @@ impl<S> Users<S> {
     pub fn get(&self, user: u32) -> Option<&UserState<S>> {
         self.slab.get(user)
     }
+
+    /// Has a record fetched from memory, should it be there. Nothing of it is read, or one would wait for it.
+    pub fn prefetch(&self, at: u32) {
+        self.slab.prefetch(at);
+    }
+
+    /// Notes that a user has sent something.
+    pub fn hear(&mut self, at: u32) {
+        self.heard = true;
+        self.slab.at_mut(at).heard = true;
+    }
+
+    /// Whether nothing has been heard of this user, while others are heard. `likely` may be its record.
+    pub fn is_stranger(&self, user: User, likely: Option<u32>) -> bool {
+        let known = || likely.filter(|at| self.is_of(*at, user)).or_else(|| self.find(user));
+        self.heard && !known().is_some_and(|at| self.at(at).heard)
+    }
+
+    /// Whether a record that may be gone is this user's, who is no stranger.
+    pub fn is_known(&self, at: u32, user: User) -> bool {
+        self.slab.get(at).is_some_and(|state| state.user == user && (state.heard || !self.heard))
+    }
+}
+
+/// Service: whose turn it is.
+impl<S> Users<S> {
     /// Users who are served as turns come: those who have packets waiting and do not wait for their rates.
     pub const fn waiting(&self) -> usize {
-        (self.order.sparse.len() + self.order.new.list.len() + self.order.old.len()) as usize
+        self.order.len()
     }
 
     /// Users who have packets waiting, or linger.
@@ -269,97 +276,79 @@ impl<S> Users<S> {
         self.waiting() + self.aside.len()
     }
 
-    /// When a user who comes now as new is served at the latest ([`NewFlows::due`]).
-    pub fn due(&self) -> u16 {
-        self.order.new.due(self.order.old.len())
+    /// Puts a user with nothing waiting until now at the end of a list.
+    pub fn join(&mut self, user: u32, place: Place) {
+        self.order.join(&mut self.slab, user, place);
     }
 
-    /// A user with nothing waiting until now comes into a list.
-    pub fn join(&mut self, user: u32, place: UserList) {
-        debug_assert!(self.at(user).place == UserList::Idle && place != UserList::Idle);
-        self.slab.at_mut(user).place = place;
-        self.order.list(place).push_back(&mut self.slab, user);
+    /// Puts a user with nothing waiting until now into a list; see [`DeficitScheduler::enter`].
+    pub fn enter(&mut self, user: u32, place: Place, quantum: i32) {
+        self.order.enter(&mut self.slab, user, place, quantum);
     }
 
-    /// A user comes back within its turn: what it has left of it, it may send now.
-    pub fn rejoin(&mut self, user: u32) {
-        debug_assert!(self.at(user).place == UserList::Idle);
-        self.slab.at_mut(user).place = UserList::Old;
-        self.order.old.push_front(&mut self.slab, user);
-    }
-
-    /// Nothing of the user waits any more.
+    /// Takes a user of whom nothing waits any more out of its list.
     pub fn leave(&mut self, user: u32) {
         let state = self.slab.at_mut(user);
-        let (place, aside) = (core::mem::take(&mut state.place), core::mem::take(&mut state.aside));
-        if place == UserList::Idle {
+        if state.turn.place() == Place::Idle {
             return;
         }
         self.idle.note(self.now, user, state);
-        if aside {
-            let due = state.paid_until;
+        if core::mem::take(&mut state.aside) {
+            let due = state.pace.paid_until();
+            state.turn.dismiss();
             self.aside.remove(&(due, user));
         } else {
-            self.order.list(place).remove(&mut self.slab, user);
+            self.order.leave(&mut self.slab, user);
         }
-        self.tidy_up();
+        self.idle.tidy_up(&self.slab);
     }
 
-    /// A user of whom nothing waits stays for a round as an old one, so that it is not new with each packet (RFC 8290,
-    /// section 4.2).
+    /// A user of whom nothing waits stays for a round as an old one; an old one leaves. See
+    /// [`DeficitScheduler::linger`].
     pub fn linger(&mut self, user: u32) {
-        if self.at(user).place == UserList::Old {
+        if self.at(user).turn.place() == Place::Old {
             return self.leave(user);
         }
-        let carried = self.at(user).credit;
-        self.slab.at_mut(user).deficit = carried;
-        self.age(user);
+        self.order.linger(&mut self.slab, user);
     }
 
     /// Anybody in a list.
     pub fn anybody(&self) -> Option<u32> {
-        let lists = [&self.order.sparse, &self.order.new.list, &self.order.old];
-        let listed = lists.iter().find_map(|list| list.first());
-        listed.or_else(|| self.aside.first().map(|first| first.1))
+        self.order.anybody().or_else(|| self.aside.first().map(|first| first.1))
     }
 
-    /// Who is served last.
+    /// The user that is served last.
     pub fn last(&self) -> Option<u32> {
-        let lists = [&self.order.old, &self.order.new.list, &self.order.sparse];
-        let listed = lists.iter().find_map(|list| list.last());
-        self.aside.last().map(|last| last.1).or(listed)
+        self.aside.last().map(|last| last.1).or_else(|| self.order.last())
     }
 
-    /// The user to be served. `need` says what it must have in hand for its next packet: 1 where a packet may be larger
-    /// than what is left. Ends because each step over the old users adds a quantum to one.
+    /// The user to be served. `need` says what an old one must have in hand for its next packet: 1 where a packet may
+    /// be larger than what is left.
     pub fn next(&mut self, now: Instant, quantum: i32, mut need: impl FnMut(u32) -> i32) -> Option<u32> {
         self.now = now;
         self.come_back(now);
+        let terms = Terms { quantum, carry: self.carry, share: self.new_share };
         loop {
-            let first = self.before_old_users().or_else(|| self.order.old.first())?;
+            let first = self.order.first(&self.slab, self.new_share)?;
             let state = self.slab.at_mut(first);
-            if state.rated && state.paid_until > now {
+            if state.rated && state.pace.paid_until() > now {
                 self.put_aside(first);
                 continue;
             }
-            let place = state.place;
-            let may = if place == UserList::Old { state.deficit >= need(first) } else { state.credit > 0 };
-            if may {
-                self.serving = Serving { user: first, place };
-                return Some(first);
-            }
-            if place == UserList::Old {
-                state.deficit = state.deficit.saturating_add(quantum);
-                state.forget(quantum, 1);
-                self.order.old.move_to_back(&mut self.slab, first);
-            } else {
-                if state.spent > 0 {
-                    // What was sent beyond the credit.
-                    state.spent = state.spent.saturating_sub(state.credit.min(0));
+            let (place, credit) = (state.turn.place(), state.turn.credit);
+            match self.order.step(&mut self.slab, first, &terms, || need(first)) {
+                Step::Serve => {
+                    self.serving = Serving { user: first, place };
+                    return Some(first);
                 }
-                let left = if self.carry == Carry::Keep { state.credit } else { state.deficit.min(0) };
-                state.deficit = left.saturating_add(quantum);
-                self.age(first);
+                Step::Later(Place::Old) => self.slab.at_mut(first).forget(quantum, 1),
+                Step::Later(_) => {
+                    let state = self.slab.at_mut(first);
+                    if state.spent > 0 {
+                        // What was sent beyond the credit.
+                        state.spent = state.spent.saturating_sub(credit.min(0));
+                    }
+                }
             }
         }
     }
@@ -376,42 +365,166 @@ impl<S> Users<S> {
         }
     }
 
-    /// How many flows of it wait then.
+    /// Charges the user, and tells how many of its flows wait then.
     #[inline]
     fn charge_with(&mut self, now: Instant, cost: i32, sent: impl FnOnce(&mut UserState<S>)) -> Option<u32> {
         let Serving { user, place } = self.serving;
         let state = self.slab.get_mut(user)?;
         sent(state);
         state.pay(now, cost);
-        if place == UserList::Old {
-            state.deficit = state.deficit.saturating_sub(cost);
-            self.order.new.waited(self.new_share, cost);
-        } else {
-            state.credit = state.credit.saturating_sub(cost);
-            if place == UserList::New && !self.order.old.is_empty() {
-                self.order.new.passed(self.new_share, cost, state.due);
-            }
-        }
+        self.order.charge(&mut state.turn, self.new_share, place, cost);
         Some(state.flows)
     }
 
-    /// Makes an old user of one that stands in a list before.
-    fn age(&mut self, user: u32) {
-        let place = core::mem::replace(&mut self.slab.at_mut(user).place, UserList::Old);
-        self.order.list(place).remove(&mut self.slab, user);
-        self.order.old.push_back(&mut self.slab, user);
+    /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]). An
+    /// old one goes to `place`. Returns whether anything was left.
+    pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
+        let state = self.slab.at_mut(user);
+        let credit = wanted.min(most - state.spent);
+        if credit <= 0 || state.aside {
+            return false;
+        }
+        state.turn.credit = state.turn.credit.max(0) + credit;
+        state.spent += credit;
+        if state.turn.place() == Place::Old {
+            self.order.promote(&mut self.slab, user, place);
+        }
+        true
     }
 
-    /// The user that goes before the old ones now, if one does.
-    fn before_old_users(&self) -> Option<u32> {
-        let goes = |new: &u32| {
-            self.order.old.is_empty() || self.order.new.may_go_first(self.new_share, self.slab.at(*new).due)
-        };
-        self.order.sparse.first().or_else(|| self.order.new.list.first().filter(goes))
+    /// What belongs to the two most likely served next, the first first, while the records of those after them are
+    /// fetched.
+    pub fn soon(&self) -> (Option<&S>, Option<&S>) {
+        let after = |state: &UserState<S>| state.turn.links().next().map(|at| self.at(at));
+        let Some(mut first) = self.order.soon().first().map(|at| self.at(at)) else { return (None, None) };
+        // Of the old ones who has been served its quantum goes to the end first.
+        if first.turn.place() == Place::Old && first.turn.deficit <= 0 {
+            first = after(first).unwrap_or(first);
+        }
+        let Some(second) = after(first) else { return (Some(&first.lists), None) };
+        if let Some(third) = after(second) {
+            prefetch(&third.lists);
+            if let Some(fourth) = third.turn.links().next() {
+                self.prefetch(fourth);
+            }
+        }
+        (Some(&first.lists), Some(&second.lists))
+    }
+}
+
+/// Room: who has most packets waiting.
+impl<S> Users<S> {
+    /// Counts a packet of the user that waits from now on.
+    pub fn queued(&mut self, user: u32) {
+        let state = self.slab.at_mut(user);
+        state.packets += 1;
+        let packets = state.packets;
+        if self.slab.get(self.fullest).is_none_or(|f| f.packets < packets) {
+            self.fullest = user;
+        }
     }
 
-    fn bucket(&self, user: User) -> usize {
-        FlowKey::of_host(user.bits()).hash(self.seed) as usize & (self.chains.buckets() - 1)
+    /// Whether nothing of the user waits.
+    pub fn is_empty(&self, user: u32) -> bool {
+        self.at(user).packets == 0
+    }
+
+    /// The user with most packets waiting, if they are of several flows and more than its part of `limit`. Where room
+    /// is short it pays: many flows with little each must not push out those who have one.
+    pub fn beyond(&self, limit: usize) -> Option<u32> {
+        let fullest = self.fullest()?;
+        let state = self.at(fullest);
+        let several = state.flows > 1 && state.packets as usize * self.with_packets() > limit;
+        several.then_some(fullest)
+    }
+
+    /// The user with most packets waiting, or nearly.
+    fn fullest(&self) -> Option<u32> {
+        self.slab.get(self.fullest).filter(|f| f.packets > 0).map(|_| self.fullest)
+    }
+}
+
+/// Rates: users with one of their own, and what packets without data may take.
+impl<S> Users<S> {
+    /// Whether a packet without data may go before others for the sake of this user: they have had no more than its
+    /// share of the link.
+    pub fn may_send_control(&self, now: Instant, user: u32) -> bool {
+        self.at(user).control_until <= now
+    }
+
+    /// Counts such a packet of `cost` bytes against the user's share of `link`.
+    pub fn sent_control(&mut self, now: Instant, user: u32, link: Rate, cost: Bytes) {
+        let time = link.time_to_send(cost) * (self.waiting() + 1) as u64;
+        let state = self.slab.at_mut(user);
+        state.control_until = state.control_until.max(now - CONTROL_SAVED) + time;
+    }
+
+    /// Sets the rates of circuits. Whoever stands aside is judged anew.
+    pub fn set_rates(&mut self, rates: CircuitRates) {
+        self.rates = rates;
+        for at in 0..self.slab.places() as u32 {
+            if self.slab.get(at).is_some() {
+                self.set_rate(at);
+            }
+        }
+        while let Some((_, user)) = self.aside.pop_first() {
+            // What it owes was reckoned at its old rate.
+            self.slab.at_mut(user).pace.forgive();
+            self.back(user);
+        }
+    }
+
+    /// The rates of circuits.
+    pub fn rates(&self) -> CircuitRates {
+        self.rates.clone()
+    }
+
+    /// Looks up the rate of one user.
+    fn set_rate(&mut self, at: u32) {
+        let state = self.slab.at_mut(at);
+        let rate = state.user.as_circuit().and_then(|id| *self.rates.get(id.0 as usize)?);
+        state.pace.set_rate(rate);
+        state.rated = state.pace.rate().is_some();
+    }
+
+    /// Has the user pay for a packet that is served outside the lists.
+    pub fn pay(&mut self, now: Instant, user: u32, cost: i32) {
+        let Some(state) = self.slab.get_mut(user) else { return };
+        let (aside, before) = (state.aside, state.pace.paid_until());
+        state.pay(now, cost);
+        let after = state.pace.paid_until();
+        if aside && self.aside.remove(&(before, user)) {
+            self.aside.insert((after, user));
+        }
+    }
+
+    /// When somebody may be served: now, unless all who have packets waiting stand aside.
+    pub fn next_ready(&self, now: Instant) -> Option<Instant> {
+        if self.waiting() > 0 {
+            return Some(now);
+        }
+        self.aside.first().map(|(due, _)| (*due).max(now))
+    }
+
+    /// Takes a user with nothing to pay with out of its list until it has.
+    fn put_aside(&mut self, user: u32) {
+        let state = self.slab.at_mut(user);
+        state.aside = true;
+        self.aside.insert((state.pace.paid_until(), user));
+        self.order.suspend(&mut self.slab, user);
+    }
+
+    /// Lets those who have paid by now go on where they left off, behind those who are there.
+    fn come_back(&mut self, now: Instant) {
+        while let Some((due, user)) = self.aside.first().copied().filter(|first| first.0 <= now) {
+            self.aside.remove(&(due, user));
+            self.back(user);
+        }
+    }
+
+    fn back(&mut self, user: u32) {
+        self.slab.at_mut(user).aside = false;
+        self.order.resume(&mut self.slab, user);
     }
 }
 

@@ -35,10 +35,11 @@ fn the_example_of_figures_1_and_2() {
     enqueue(&mut q, &load);
     assert_eq!(serve(&mut q), Some(100));
     assert_eq!(serve(&mut q), Some(200));
-    // Figure 2: after its first turn queue 1 has a deficit of 300; queue 2, still in its turn, 0.
+    // Figure 2: after its first turn queue 1 has a deficit of 300, and 500 of the next round, which the scheduler adds
+    // as a turn ends; queue 2, still in its turn, has 0.
     let lane = |q: &mut Drr<Record>, flow: u64| q.queues.classifier.lane(&packet(100 * flow, 1).header.key);
     let (one, two) = (lane(&mut q, 1), lane(&mut q, 2));
-    assert_eq!((*q.queues.lanes.credit(one), *q.queues.lanes.credit(two)), (300, 0));
+    assert_eq!((q.queues.lanes.deficit(one), q.queues.lanes.deficit(two)), (300 + 500, 0));
     let rest: Vec<_> = core::iter::from_fn(|| serve(&mut q)).collect();
     assert_eq!(rest, [300, 301, 400, 101, 102, 201, 302, 401, 402]);
 }

@@ -1,18 +1,18 @@
 //! Users of FQ-CoDel: which queue is whose.
 
-use narrows_lists::Links;
 use narrows_users::UserRule;
 
 use super::FqCodelConfig;
-use super::lists::FqLists;
+use super::{FqCodelFlow, retire};
 use crate::cake::{Found, Ways};
-use crate::users::{Carry, UserList, Users, user_of};
+use crate::deficit::{Carry, DeficitScheduler, Place};
+use crate::users::{Users, user_of};
 use crate::{Dice, Packet, Ppm, ShaperConfig};
 
 /// Users, and the queues of their flows.
 #[derive(Debug)]
 pub struct FqUsers {
-    pub users: Users<FqLists>,
+    pub users: Users<DeficitScheduler>,
     rule: UserRule,
     quantum: i32,
     salt: u64,
@@ -27,7 +27,7 @@ impl FqUsers {
     pub fn new(config: &FqCodelConfig, link: &ShaperConfig, seed: u64) -> Self {
         let ways = Ways::new(config.flows as usize);
         // At most as many users as queues are in a list.
-        let users = Users::new(Carry::Keep, config.flows as usize, (link.rate, Ppm::ONE), seed);
+        let users = Users::new(Carry::Keep, config.flows as usize, link.rate, Ppm::ONE, seed);
         Self {
             users,
             rule: config.users(link),
@@ -50,13 +50,14 @@ impl FqUsers {
         }
         if !taken(at) {
             self.guests[at] = false;
-            self.of[at] = self.users.find_or_make(user_of(&self.rule, packet), || (FqLists::EMPTY, 0));
+            self.of[at] =
+                self.users.find_or_make(user_of(&self.rule, packet), || (DeficitScheduler::EMPTY, 0));
         }
         at
     }
 
     /// The lists of the user of a queue.
-    pub fn lists(&mut self, at: usize) -> &mut FqLists {
+    pub fn lists(&mut self, at: usize) -> &mut DeficitScheduler {
         &mut self.users.at_mut(self.of[at]).lists
     }
 
@@ -65,9 +66,9 @@ impl FqUsers {
         let user = self.of[at];
         self.users.queued(user);
         let state = self.users.at_mut(user);
-        if state.place == UserList::Idle {
-            (state.credit, state.deficit) = (self.quantum, 0);
-            self.users.join(user, UserList::New);
+        if state.turn.place() == Place::Idle {
+            (state.turn.credit, state.turn.deficit) = (self.quantum, 0);
+            self.users.join(user, Place::New);
         }
     }
 
@@ -77,17 +78,20 @@ impl FqUsers {
     }
 
     /// The user's turn found nothing: a new one becomes old, an old one leaves.
-    pub fn rest(&mut self, user: u32, links: &mut Vec<Links>, left: impl FnMut(usize)) {
+    pub fn rest(&mut self, user: u32, flows: &mut Vec<FqCodelFlow>) {
         self.users.linger(user);
-        if self.users.at(user).place == UserList::Idle {
-            self.users.at_mut(user).lists.clear(links, left);
+        let state = self.users.at_mut(user);
+        if state.turn.place() == Place::Idle {
+            while let Some(at) = state.lists.anybody() {
+                state.lists.leave(flows, at);
+            }
         }
     }
 
     /// Nothing waits at all: everybody leaves.
-    pub fn retire(&mut self, links: &mut Vec<Links>, mut left: impl FnMut(usize)) {
+    pub fn retire(&mut self, flows: &mut Vec<FqCodelFlow>) {
         while let Some(user) = self.users.anybody() {
-            self.users.at_mut(user).lists.clear(links, &mut left);
+            retire(&mut self.users.at_mut(user).lists, flows);
             self.users.leave(user);
         }
     }

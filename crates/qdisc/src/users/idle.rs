@@ -7,14 +7,16 @@
 use std::collections::VecDeque;
 
 use narrows_flow::Coarse;
+use narrows_lists::Slab;
 use narrows_units::{Duration, Instant};
 
-use super::{UserList, UserState, Users};
+use super::UserState;
+use crate::deficit::Place;
 
 /// So few notes are never tidied up.
 const SPARE: usize = 64;
 
-/// To which the order is kept: two seconds, as that of flows is.
+/// Precision of the order: two seconds, as that of flows is.
 const GRAIN: Duration = Duration::from_nanos(1 << 31);
 
 /// Notes of when a user came to have nothing waiting, the first first.
@@ -24,42 +26,38 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// The user, of which this is the record, has nothing waiting from now on.
+    /// Notes that the user, of which this is the record, has nothing waiting from now on.
     #[inline]
-    pub(super) fn note<S>(&mut self, now: Instant, user: u32, state: &mut UserState<S>) {
+    pub fn note<S>(&mut self, now: Instant, user: u32, state: &mut UserState<S>) {
         let now = Coarse::at(now);
         if !state.noted || now.since(state.rests) >= GRAIN {
             (state.rests, state.noted) = (now, true);
             self.notes.push_back((user, now));
         }
     }
-}
 
-impl<S> UserState<S> {
-    fn is_noted(&self, at: Coarse) -> bool {
-        self.noted && self.rests == at
-    }
-}
-
-impl<S> Users<S> {
-    /// After a note: forgets those that do not count. Seldom: there are three new ones for each user in between.
+    /// Forgets notes that do not count. Seldom: there are three new ones for each user in between.
     #[inline]
-    pub(super) fn tidy_up(&mut self) {
-        if self.idle.notes.len() > 4 * self.slab.len() + SPARE {
-            let Self { idle, slab, .. } = self;
-            idle.notes.retain(|&(user, at)| slab.get(user).is_some_and(|u| u.is_noted(at)));
+    pub fn tidy_up<S>(&mut self, users: &Slab<UserState<S>>) {
+        if self.notes.len() > 4 * users.len() + SPARE {
+            self.notes.retain(|&(user, at)| users.get(user).is_some_and(|u| counts(u, at)));
         }
     }
 
-    /// Who has had nothing waiting for the longest; it is noted no more.
-    pub(super) fn longest_idle(&mut self) -> Option<u32> {
-        while let Some((user, at)) = self.idle.notes.pop_front() {
-            let Some(state) = self.slab.get_mut(user).filter(|u| u.is_noted(at)) else { continue };
+    /// The user that has had nothing waiting for the longest; it is noted no more.
+    pub fn longest<S>(&mut self, users: &mut Slab<UserState<S>>) -> Option<u32> {
+        while let Some((user, at)) = self.notes.pop_front() {
+            let Some(state) = users.get_mut(user).filter(|u| counts(u, at)) else { continue };
             state.noted = false;
-            if state.place == UserList::Idle {
+            if state.turn.place() == Place::Idle {
                 return Some(user);
             }
         }
         None
     }
+}
+
+/// Whether a note is the newest of its user.
+fn counts<S>(state: &UserState<S>, at: Coarse) -> bool {
+    state.noted && state.rests == at
 }

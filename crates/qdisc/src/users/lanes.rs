@@ -3,8 +3,9 @@
 use narrows_units::Rate;
 use narrows_users::{User, UserRule};
 
-use super::{Carry, UserList, Users};
+use super::Users;
 use crate::Ppm;
+use crate::deficit::{Carry, Place};
 
 /// Users by the round their lanes take part in, which has the number of the user's record.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ impl LaneUsers {
     /// Nobody. At most `waiting` have packets.
     pub fn new(rule: UserRule, link: Rate, waiting: usize, quantum: i32, seed: u64) -> Self {
         // Nobody goes first, so there is nothing to share between new and old.
-        Self { users: Users::new(Carry::Forget, waiting, (link, Ppm::ONE), seed), rule, quantum }
+        Self { users: Users::new(Carry::Forget, waiting, link, Ppm::ONE, seed), rule, quantum }
     }
 
     /// A lane of this user has a packet from now on. The user's record.
@@ -27,9 +28,9 @@ impl LaneUsers {
         let at = self.users.find_or_make(user, || ((), 0));
         let state = self.users.at_mut(at);
         state.flows += 1;
-        if state.place == UserList::Idle {
-            state.deficit = self.quantum;
-            self.users.join(at, UserList::Old);
+        if state.turn.place() == Place::Idle {
+            state.turn.deficit = self.quantum;
+            self.users.join(at, Place::Old);
         }
         at
     }

@@ -8,7 +8,7 @@ fn user(n: u8) -> User {
 }
 
 fn users(capacity: usize, carry: Carry) -> Users<()> {
-    Users::new(carry, capacity, (Rate::from_kbps(600), Ppm::ONE), 1)
+    Users::new(carry, capacity, Rate::from_kbps(600), Ppm::ONE, 1)
 }
 
 fn at(ms: u64) -> Instant {
@@ -16,10 +16,10 @@ fn at(ms: u64) -> Instant {
 }
 
 /// A user with a packet waiting.
-fn waiting(q: &mut Users<()>, user: User, place: UserList, credit: i32, deficit: i32) -> u32 {
+fn waiting(q: &mut Users<()>, user: User, place: Place, credit: i32, deficit: i32) -> u32 {
     let at = q.find_or_make(user, || ((), 0));
     let state = q.at_mut(at);
-    (state.credit, state.deficit) = (credit, deficit);
+    (state.turn.credit, state.turn.deficit) = (credit, deficit);
     q.queued(at);
     q.join(at, place);
     at
@@ -34,9 +34,9 @@ fn serve(q: &mut Users<()>, now: Instant, cost: i32) -> Option<u32> {
 #[test]
 fn sparse_before_new_before_old_and_each_becomes_old_when_its_credit_is_spent() {
     let mut q = users(16, Carry::Forget);
-    let old = waiting(&mut q, user(1), UserList::Old, 0, 1000);
-    let new = waiting(&mut q, user(2), UserList::New, 1000, 0);
-    let sparse = waiting(&mut q, user(3), UserList::Sparse, 400, -300);
+    let old = waiting(&mut q, user(1), Place::Old, 0, 1000);
+    let new = waiting(&mut q, user(2), Place::New, 1000, 0);
+    let sparse = waiting(&mut q, user(3), Place::Sparse, 400, -300);
     let order: Vec<_> = (0..7).map(|_| serve(&mut q, at(1), 500).unwrap()).collect();
     // The sparse one begins its round 700 in hand, having owed 300; what it overspent is forgotten. Each has two turns'
     // worth in a round, or for 700 and 200 in hand two as well.
@@ -48,30 +48,28 @@ fn sparse_before_new_before_old_and_each_becomes_old_when_its_credit_is_spent() 
 fn what_is_carried_by_hand() {
     for (carry, deficit) in [(Carry::Forget, 1000), (Carry::Keep, 800)] {
         let mut q = users(16, carry);
-        let one = waiting(&mut q, user(1), UserList::New, 300, 0);
+        let one = waiting(&mut q, user(1), Place::New, 300, 0);
         assert_eq!(serve(&mut q, at(1), 500), Some(one));
-        assert_eq!((q.at(one).credit, q.next(at(1), 1000, |_| 1)), (-200, Some(one)));
-        assert_eq!((q.at(one).place, q.at(one).deficit), (UserList::Old, deficit));
+        assert_eq!((q.at(one).turn.credit, q.next(at(1), 1000, |_| 1)), (-200, Some(one)));
+        assert_eq!((q.at(one).turn.place(), q.at(one).turn.deficit), (Place::Old, deficit));
     }
 }
 
 #[test]
 fn the_credit_of_new_flows_by_hand() {
     let mut q = users(16, Carry::Forget);
-    let one = waiting(&mut q, user(1), UserList::Old, 0, 0);
-    let other = waiting(&mut q, user(2), UserList::Old, 0, 1000);
+    let one = waiting(&mut q, user(1), Place::Old, 0, 0);
+    let other = waiting(&mut q, user(2), Place::Old, 0, 1000);
     // It may have 900, and takes 600 of it; so it goes before the other, and beyond its credit by 400.
-    assert!(q.credit_new_flow(one, 600, 900, UserList::New));
-    assert_eq!((q.at(one).credit, q.at(one).spent, q.at(one).place), (600, 600, UserList::New));
+    assert!(q.credit_new_flow(one, 600, 900, Place::New));
+    assert_eq!((q.at(one).turn.credit, q.at(one).spent, q.at(one).turn.place()), (600, 600, Place::New));
     assert_eq!(serve(&mut q, at(1), 1000), Some(one));
     let order: Vec<_> = (0..4).map(|_| serve(&mut q, at(1), 1000).unwrap()).collect();
     assert_eq!(order, [other, one, other, one]);
     // Of the 1000 it was sent, one round has made 250 good: there is enough left for a little, and no more.
     assert_eq!(q.at(one).spent, 750);
-    assert!(
-        q.credit_new_flow(one, 2000, 900, UserList::New) && !q.credit_new_flow(one, 1, 900, UserList::New)
-    );
-    assert_eq!((q.at(one).credit, q.at(one).spent), (150, 900));
+    assert!(q.credit_new_flow(one, 2000, 900, Place::New) && !q.credit_new_flow(one, 1, 900, Place::New));
+    assert_eq!((q.at(one).turn.credit, q.at(one).spent), (150, 900));
     q.at_mut(one).forget(1000, 3);
     assert_eq!(q.at(one).spent, 150);
 }
@@ -79,21 +77,20 @@ fn the_credit_of_new_flows_by_hand() {
 #[test]
 fn one_that_lingers_is_old_once_and_then_gone() {
     let mut q = users(16, Carry::Keep);
-    let one = waiting(&mut q, user(1), UserList::New, 300, 0);
+    let one = waiting(&mut q, user(1), Place::New, 300, 0);
     q.at_mut(one).unqueued();
     q.linger(one);
-    assert_eq!((q.at(one).place, q.at(one).deficit, q.anybody()), (UserList::Old, 300, Some(one)));
+    assert_eq!((q.at(one).turn.place(), q.at(one).turn.deficit, q.anybody()), (Place::Old, 300, Some(one)));
     q.linger(one);
-    assert_eq!((q.at(one).place, q.anybody(), q.waiting()), (UserList::Idle, None, 0));
+    assert_eq!((q.at(one).turn.place(), q.anybody(), q.waiting()), (Place::Idle, None, 0));
 }
 
 #[test]
 fn the_table_forgets_who_left_first_and_nobody_who_waits() {
     let mut q = users(2, Carry::Forget);
-    let (one, two) =
-        (waiting(&mut q, user(1), UserList::Old, 0, 7), waiting(&mut q, user(2), UserList::Old, 0, 8));
+    let (one, two) = (waiting(&mut q, user(1), Place::Old, 0, 7), waiting(&mut q, user(2), Place::Old, 0, 8));
     // Both wait, so there is a third.
-    let three = waiting(&mut q, user(3), UserList::Old, 0, 9);
+    let three = waiting(&mut q, user(3), Place::Old, 0, 9);
     assert_eq!(q.slab.len(), 3);
     // To two seconds.
     for (n, gone) in [(1, two), (2, one), (3, three)] {
@@ -103,7 +100,7 @@ fn the_table_forgets_who_left_first_and_nobody_who_waits() {
     assert_eq!((q.find(user(1)), q.find(user(2))), (Some(one), Some(two)));
     q.find_or_make(user(4), || ((), 0));
     assert_eq!((q.find(user(2)), q.find(user(1)), q.find(user(3))), (None, Some(one), Some(three)));
-    assert_eq!(q.at(one).deficit, 7, "who comes back is not new");
+    assert_eq!(q.at(one).turn.deficit, 7, "who comes back is not new");
 }
 
 #[test]
@@ -111,7 +108,7 @@ fn who_waits_when_it_would_have_to_go_is_noted_anew() {
     let mut q = users(2, Carry::Forget);
     let one = q.find_or_make(user(1), || ((), 0));
     q.queued(one);
-    q.join(one, UserList::Old);
+    q.join(one, Place::Old);
     // Two others, each in the other's place.
     q.find_or_make(user(2), || ((), 0));
     q.find_or_make(user(3), || ((), 0));
@@ -126,8 +123,8 @@ fn who_waits_when_it_would_have_to_go_is_noted_anew() {
 fn the_fullest_is_followed() {
     let mut q = users(16, Carry::Forget);
     assert_eq!(q.fullest(), None);
-    let one = waiting(&mut q, user(1), UserList::Old, 0, 0);
-    let two = waiting(&mut q, user(2), UserList::Old, 0, 0);
+    let one = waiting(&mut q, user(1), Place::Old, 0, 0);
+    let two = waiting(&mut q, user(2), Place::Old, 0, 0);
     assert_eq!(q.fullest(), Some(one));
     q.queued(two);
     assert_eq!((q.fullest(), q.is_empty(two)), (Some(two), false));
@@ -141,8 +138,8 @@ fn the_fullest_is_followed() {
 fn who_has_not_paid_stands_aside_and_says_until_when() {
     let mut q = users(16, Carry::Forget);
     q.set_rates(vec![Some(Rate::from_kbps(80))].into());
-    let slow = waiting(&mut q, User::circuit(CircuitId(0)), UserList::Old, 0, 90_000);
-    let other = waiting(&mut q, user(1), UserList::Old, 0, 1000);
+    let slow = waiting(&mut q, User::circuit(CircuitId(0)), Place::Old, 0, 90_000);
+    let other = waiting(&mut q, user(1), Place::Old, 0, 1000);
     assert_eq!(q.at(slow).rate(), Some(Rate::from_kbps(80)));
     // 10 bytes a millisecond. 50 ms and 3028 bytes are saved: 352.8 ms; 4000 bytes take 400.
     assert_eq!(serve(&mut q, at(1000), 4000), Some(slow));

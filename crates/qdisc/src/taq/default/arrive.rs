@@ -7,8 +7,8 @@ use narrows_wire::Proto;
 
 use super::DefaultMode;
 use super::control::ControlPackets;
-use super::flow_state::FlowList;
 use super::longest::Longest;
+use crate::deficit::Place;
 use crate::{Packet, Reason, ShaperConfig, Verdict, Verdicts};
 
 /// What is asked of a packet that has come, read once.
@@ -120,7 +120,7 @@ impl<P: Packet> DefaultMode<P> {
         } else {
             self.packets.push_back(&mut slot.queue, at, packet.len.get(), new_data);
         }
-        let (idle, longer) = (slot.place == FlowList::Idle, Longest::moves(slot));
+        let (idle, longer) = (slot.turn.place() == Place::Idle, Longest::moves(slot));
         self.backlog.add(packet.len);
         self.tracker.queued(FlowId(id));
         if longer {

@@ -3,10 +3,10 @@
 
 use narrows_units::{Bytes, Duration, Instant};
 
-use super::flow_state::{FlowList, NEVER};
+use super::flow_state::NEVER;
 use super::{Arrival, DefaultMode, signed};
 use crate::Packet;
-use crate::users::UserList;
+use crate::deficit::{Place, Turn};
 
 /// New flows of a user that are sent first one after another, each with one packet: then they have to wait for what a
 /// user's rounds bring.
@@ -68,27 +68,23 @@ impl<P: Packet> DefaultMode<P> {
         let slot = &mut self.flows[id as usize];
         let accrued = if rests && cost > 0 {
             let accrued = Accrued { now, round_time, quantum, cost };
-            accrued.credit(slot.served_at, slot.deficit)
+            accrued.credit(slot.served_at, slot.turn.deficit)
         } else {
             0
         };
         let standing = Standing { now, round_time, quantum, accrued, cost, new_quantum, request, rests };
-        let place = match standing.place(slot.served_at, &mut slot.credit, &mut slot.deficit) {
-            First::New if self.config.new_flows_first && request => FlowList::Sparse,
-            First::Sparse if self.config.new_flows_first => FlowList::Sparse,
-            First::New if self.config.new_flows_first => FlowList::New,
-            _ => FlowList::Old,
+        let place = match standing.place(slot.served_at, &mut slot.turn) {
+            First::New if self.config.new_flows_first && request => Place::Sparse,
+            First::Sparse if self.config.new_flows_first => Place::Sparse,
+            First::New if self.config.new_flows_first => Place::New,
+            _ => Place::Old,
         };
-        let again = place == FlowList::Old && slot.deficit > 0;
-        if place == FlowList::Old && !again {
-            slot.deficit = slot.deficit.saturating_add(quantum);
-        }
         if let Some(user) = user {
-            let new_flow = place != FlowList::Old && slot.served == 0;
-            let credit = if new_flow { slot.credit } else { 0 };
+            let new_flow = place != Place::Old && slot.served == 0;
+            let credit = if new_flow { slot.turn.credit } else { 0 };
             self.join_user(user, credit, standing);
         }
-        self.turns.push(&mut self.flows, id, place, again);
+        self.turns.enter_list(&mut self.flows, id, place, quantum);
     }
 
     /// Puts a user with a new backlog into a list, by the rules by which its flow went to one where there are no users:
@@ -99,11 +95,11 @@ impl<P: Packet> DefaultMode<P> {
         let wanted = credit.min(flow.new_quantum + flow.new_quantum / 4);
         let most = OF_NEW_FLOWS * flow.new_quantum;
         let first = self.config.new_flows_first;
-        let before = if flow.request { UserList::Sparse } else { UserList::New };
+        let before = if flow.request { Place::Sparse } else { Place::New };
         let Some(by) = self.turns.by_user.as_mut() else { return };
-        match by.users.at(at).place {
-            UserList::Idle => {}
-            UserList::Old if first => {
+        match by.users.at(at).turn.place() {
+            Place::Idle => {}
+            Place::Old if first => {
                 by.users.credit_new_flow(at, wanted, most, before);
                 return;
             }
@@ -112,31 +108,20 @@ impl<P: Packet> DefaultMode<P> {
         // Only for who has had nothing waiting: most packets do not come so far.
         let round_time = self.user_round();
         let Some(by) = self.turns.by_user.as_mut() else { return };
-        let due = by.users.due();
         let user = by.users.at_mut(at);
         let accrued = Accrued { now: flow.now, round_time, quantum: flow.quantum, cost: flow.cost };
         let accrued =
-            if flow.cost == 0 || !flow.rests { 0 } else { accrued.credit(user.served_at, user.deficit) };
-        if user.spent > 0 {
-            user.forget(flow.quantum, rounds_since(user.served_at, flow.now, round_time));
-        }
+            if flow.cost == 0 || !flow.rests { 0 } else { accrued.credit(user.served_at, user.turn.deficit) };
+        user.forget(flow.quantum, rounds_since(user.served_at, flow.now, round_time));
         let standing = Standing { round_time, accrued, ..flow };
-        let place = match standing.place(user.served_at, &mut user.credit, &mut user.deficit) {
-            _ if !first => UserList::Old,
-            First::Sparse => UserList::Sparse,
+        let place = match standing.place(user.served_at, &mut user.turn) {
+            _ if !first => Place::Old,
+            First::Sparse => Place::Sparse,
             First::New => before,
             First::Old if by.users.credit_new_flow(at, wanted, most, before) => before,
-            First::Old => UserList::Old,
+            First::Old => Place::Old,
         };
-        let user = by.users.at_mut(at);
-        user.due = due;
-        if place == UserList::Old && user.deficit > 0 {
-            return by.users.rejoin(at);
-        }
-        if place == UserList::Old {
-            user.deficit = user.deficit.saturating_add(flow.quantum);
-        }
-        by.users.join(at, place);
+        by.users.enter(at, place, flow.quantum);
     }
 
     /// Takes a flow without backlog out of its list.
@@ -217,7 +202,8 @@ enum First {
 }
 
 impl Standing {
-    fn place(&self, served_at: Instant, credit: &mut i32, deficit: &mut i32) -> First {
+    fn place(&self, served_at: Instant, turn: &mut Turn) -> First {
+        let Turn { credit, deficit, .. } = turn;
         let rested = self.rests && served_at != NEVER && self.now.since(served_at) >= self.round_time;
         if rested {
             // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small

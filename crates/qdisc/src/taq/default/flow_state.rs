@@ -8,20 +8,7 @@ use super::clamp::Clamp;
 use super::duplicates::Departures;
 use super::packets::FlowQueue;
 use super::repair::PendingRepair;
-
-/// Which list a flow stands in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FlowList {
-    /// None: nothing waits.
-    #[default]
-    Idle,
-    /// Served before all others: it takes no more than its share of the time since it was last served.
-    Sparse,
-    /// Spends what a new flow has, before the old ones or in turn with them ([`super::new_flows`]).
-    New,
-    /// Served by deficit round robin.
-    Old,
-}
+use crate::deficit::{Turn, member};
 
 /// One flow, by cache line: what each packet touches, what answers and what is known of the connection, what has left.
 #[derive(Clone, Debug)]
@@ -30,16 +17,9 @@ pub enum FlowList {
 pub struct FlowState {
     #[cfg_attr(feature = "handover", serde(skip))]
     pub queue: FlowQueue,
-    /// Neighbours in the list that `place` names.
-    #[cfg_attr(feature = "handover", serde(skip, default = "unlinked"))]
-    turn: Links,
     /// When data was last sent on; [`NEVER`] before.
     pub served_at: Instant,
-    /// Bytes it may send in this round; negative: a debt.
-    #[cfg_attr(feature = "handover", serde(skip))]
-    pub deficit: i32,
-    /// Bytes it may send before the old flows.
-    pub credit: i32,
+    pub turn: Turn,
     /// Bytes sent in its life, up to 4 GB: what makes a flow old is far less.
     pub served: u32,
     /// The tracker's count of flows that had this record; [`NOBODY`] if none had.
@@ -47,16 +27,11 @@ pub struct FlowState {
     /// The largest payload seen; before there is any, what the SYNs agreed on.
     pub segment: u16,
     #[cfg_attr(feature = "handover", serde(skip))]
-    pub place: FlowList,
-    #[cfg_attr(feature = "handover", serde(skip))]
     pub bucket: u8,
     /// Segments by which more is permitted in flight, because the flow ran dry while it was held.
     pub extra: u8,
     /// Where `departures` takes the next.
     pub next_departure: u8,
-    /// When a new flow is served at the latest ([`crate::new_flows::NewFlows::due`]).
-    #[cfg_attr(feature = "handover", serde(skip))]
-    pub due: u16,
     /// The record of its user: valid while packets wait, later perhaps another's.
     #[cfg_attr(feature = "handover", serde(skip, default = "nobody"))]
     pub user: u32,
@@ -98,11 +73,7 @@ pub const NEVER: Instant = Instant::FAR_FUTURE;
 /// No generation: the tracker counts them modulo 2^16.
 const NOBODY: u32 = u32::MAX;
 
-/// Lists of flows in the order in which they are served.
-#[derive(Debug)]
-pub enum DrrList {}
-
-linked!(FlowState, DrrList: turn);
+member!(FlowState: turn);
 
 /// Lists of flows with as long a backlog.
 #[derive(Debug)]
@@ -114,18 +85,14 @@ impl Default for FlowState {
     fn default() -> Self {
         Self {
             queue: FlowQueue::default(),
-            turn: Links::NONE,
             served_at: NEVER,
-            deficit: 0,
-            credit: 0,
+            turn: Turn::default(),
             served: 0,
             generation: NOBODY,
             segment: 0,
-            place: FlowList::Idle,
             bucket: 0,
             extra: 0,
             next_departure: 0,
-            due: 0,
             user: NIL,
             served_end: None,
             clamp: Clamp::default(),
@@ -176,7 +143,8 @@ impl FlowState {
 
     /// A new connection of these addresses. What waits, waits on.
     pub fn restart(&mut self, generation: u32, credit: i32) {
-        let Self { queue, turn, rank, place, bucket, user, .. } = *self;
-        *self = Self { queue, turn, rank, place, bucket, user, generation, credit, ..Self::default() };
+        self.turn.restart(credit);
+        let Self { queue, turn, rank, bucket, user, .. } = *self;
+        *self = Self { queue, turn, rank, bucket, user, generation, ..Self::default() };
     }
 }

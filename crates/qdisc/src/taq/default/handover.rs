@@ -10,9 +10,10 @@ use narrows_units::{Bytes, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::DefaultMode;
-use super::flow_state::{FlowList, FlowState};
+use super::flow_state::FlowState;
 use super::quic::QuicFlow;
 use crate::Packet;
+use crate::deficit::Place;
 use crate::taq::admission::Known;
 
 #[derive(Serialize, Deserialize)]
@@ -57,7 +58,7 @@ impl<P: Packet> DefaultMode<P> {
             let generation = self.tracker.flow(id).generation();
             // Made, if there is none of this slot yet.
             let slot = self.flow_state(id, false);
-            if let Some(state) = known.state.filter(|_| slot.place == FlowList::Idle) {
+            if let Some(state) = known.state.filter(|_| slot.turn.place() == Place::Idle) {
                 *slot = state;
                 slot.generation = generation;
             }

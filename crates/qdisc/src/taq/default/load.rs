@@ -3,12 +3,14 @@
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_users::{CircuitId, User};
 
-use super::flow_state::{FlowList, FlowState};
+use super::flow_state::FlowState;
 use super::turns::{Rules, Turns};
 use super::{DefaultMode, signed};
+use crate::deficit::Carry;
+use crate::deficit::Place;
 use crate::taq::admission::{Admission, AdmissionConfig, Decisions, Load, Rule, SynDirection};
 use crate::taq::{Common, DefaultConfig, WaitingSyn};
-use crate::users::{Carry, Users};
+use crate::users::Users;
 use crate::{Packet, ShaperConfig, Verdicts};
 
 /// How long a connection counts as coming: a handshake and a request over a long path.
@@ -83,7 +85,7 @@ impl<P: Packet> DefaultMode<P> {
     pub(super) fn user_of(&mut self, id: u32, circuit: Option<CircuitId>) -> Option<u32> {
         self.turns.by_user.as_ref()?;
         // Whose a flow with packets waiting is does not change.
-        if self.flows[id as usize].place != FlowList::Idle {
+        if self.flows[id as usize].turn.place() != Place::Idle {
             return self.flows.get(id as usize).map(|flow| flow.user);
         }
         self.enter_user(id, circuit)
@@ -98,7 +100,7 @@ impl<P: Packet> DefaultMode<P> {
             Some((users, user)) => {
                 let may = users.may_send_control(now, user) && self.control.charge(now, share, cost);
                 if may {
-                    users.sent_control(now, user, (self.link.rate, cost));
+                    users.sent_control(now, user, self.link.rate, cost);
                 }
                 may
             }
@@ -124,9 +126,8 @@ pub(super) fn prove_user<P: Packet>(admission: &mut Admission<P>, flow: &FlowSta
 
 /// Whose turn it is: the users', where the link is shared between them.
 pub(super) fn turns(common: &Common, config: &DefaultConfig, link: &ShaperConfig, seed: u64) -> Turns {
-    let new = (link.rate, config.new_share);
     let rules = rules(config, link);
-    let users = || Users::new(Carry::Forget, common.pools as usize, new, seed);
+    let users = || Users::new(Carry::Forget, common.pools as usize, link.rate, config.new_share, seed);
     let users = common.by_user().then(users);
     Turns::new(rules, signed(config.new_quantum.into()), users)
 }

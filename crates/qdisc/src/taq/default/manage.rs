@@ -5,8 +5,9 @@ use core::any::Any;
 use narrows_flow::Tracker;
 use narrows_units::{Bytes, Instant};
 
-use super::flow_state::{FlowList, FlowState};
+use super::flow_state::FlowState;
 use super::{DefaultMode, load};
+use crate::deficit::Place;
 use crate::taq::{Common, Config, Mode, follow_report};
 use crate::users::CircuitRates;
 use crate::{Backlog, ClassReport, Manage, Packet, Report, ShaperConfig};
@@ -16,7 +17,7 @@ impl<P: Packet> Manage for DefaultMode<P> {
         let census = self.tracker.census(now);
         let class = |name, place| {
             let (mut backlog, mut flows) = (Backlog::default(), 0);
-            for slot in self.flows.iter().filter(|s| s.place == place) {
+            for slot in self.flows.iter().filter(|s| s.turn.place() == place) {
                 backlog.packets += slot.queue.packets() as usize;
                 backlog.bytes += Bytes(slot.queue.bytes());
                 flows += 1;
@@ -34,9 +35,9 @@ impl<P: Packet> Manage for DefaultMode<P> {
                     flows: self.control.len(),
                     ..ClassReport::default()
                 },
-                class("sparse", FlowList::Sparse),
-                class("new", FlowList::New),
-                class("old", FlowList::Old),
+                class("sparse", Place::Sparse),
+                class("new", Place::New),
+                class("old", Place::Old),
             ],
             loss_ppm: self.loss.rate(now).0,
             admission: self.common.admission.then(|| self.admission.report(now, self.load(now).overloaded)),

@@ -91,7 +91,7 @@ impl<P: Packet> DefaultMode<P> {
             // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
             let slot = &mut self.flows[id.index()];
             if first {
-                slot.credit = slot.credit.saturating_add(credit);
+                slot.turn.credit = slot.turn.credit.saturating_add(credit);
             }
             return repeats;
         }

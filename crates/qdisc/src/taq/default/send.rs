@@ -30,7 +30,7 @@ impl<P: Packet> DefaultMode<P> {
         let leaving = Leaving::new(self.packets.get(at).header(), self.packets.is_new_data(at));
         let slot = &mut self.flows[id as usize];
         self.packets.unlink(&mut slot.queue, at, leaving.len.get());
-        let (place, last) = (slot.place, slot.queue.is_empty());
+        let (place, last) = (slot.turn.place(), slot.queue.is_empty());
         if Longest::moves(slot) {
             self.longest.update(&mut self.flows, id);
         }

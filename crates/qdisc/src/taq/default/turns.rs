@@ -1,12 +1,12 @@
 //! The lists flows stand in: one set for all of them, or one for each user.
 
-use narrows_lists::List;
 use narrows_units::{Instant, Rate};
 use narrows_users::User;
 
-use super::flow_state::{DrrList, FlowList, FlowState};
+use super::flow_state::FlowState;
 use crate::Ppm;
-use crate::new_flows::{NewFlows, NewShare};
+use crate::deficit::{Carry, DeficitScheduler, Place, Terms};
+use crate::new_flows::NewShare;
 use crate::users::Users;
 
 /// How flows share a link.
@@ -21,7 +21,7 @@ pub struct Rules {
 pub struct Sent {
     pub flow: u32,
     /// The list it stood in.
-    pub place: FlowList,
+    pub place: Place,
     /// Bytes on the link.
     pub cost: i32,
     /// Whether it is data.
@@ -30,123 +30,17 @@ pub struct Sent {
     pub last: bool,
 }
 
-/// Flows with packets waiting, by how they are served.
-#[derive(Debug)]
-pub struct FlowLists {
-    sparse: List<DrrList>,
-    new: NewFlows<DrrList>,
-    old: List<DrrList>,
-}
-
-impl FlowLists {
-    pub const fn new() -> Self {
-        Self { sparse: List::EMPTY, new: NewFlows::new(), old: List::EMPTY }
-    }
-
-    /// Puts a flow that stands in no list into one, at its end.
-    pub fn push(&mut self, flows: &mut [FlowState], id: u32, place: FlowList) {
-        let slot = &mut flows[id as usize];
-        slot.place = place;
-        match place {
-            FlowList::Idle => return,
-            FlowList::New => slot.due = self.new.due(self.old.len()),
-            FlowList::Old | FlowList::Sparse => {}
-        }
-        if let Some(list) = self.list(place) {
-            list.push_back(flows, id);
-        }
-    }
-
-    /// Puts a flow that comes back within its turn before the others.
-    fn push_front(&mut self, flows: &mut [FlowState], id: u32) {
-        flows[id as usize].place = FlowList::Old;
-        self.old.push_front(flows, id);
-    }
-
-    /// Takes a flow out of its list.
-    fn remove(&mut self, flows: &mut [FlowState], id: u32) {
-        let place = core::mem::take(&mut flows[id as usize].place);
-        if let Some(list) = self.list(place) {
-            list.remove(flows, id);
-        }
-    }
-
-    const fn list(&mut self, place: FlowList) -> Option<&mut List<DrrList>> {
-        match place {
-            FlowList::Idle => None,
-            FlowList::Sparse => Some(&mut self.sparse),
-            FlowList::New => Some(&mut self.new.list),
-            FlowList::Old => Some(&mut self.old),
-        }
-    }
-
-    /// The flow to be served; `quantum` is what comes round for an old one. Ends because each step over the old flows
-    /// adds a quantum to one.
-    fn next(&mut self, quantum: i32, share: NewShare, flows: &mut [FlowState]) -> Option<u32> {
-        loop {
-            if let Some(id) = self.before_old_flows(share, flows) {
-                if flows[id as usize].credit > 0 {
-                    return Some(id);
-                }
-                self.remove(flows, id);
-                let slot = &mut flows[id as usize];
-                slot.deficit = slot.deficit.min(0).saturating_add(quantum);
-                self.push(flows, id, FlowList::Old);
-            } else {
-                let id = self.old.first()?;
-                let slot = &mut flows[id as usize];
-                if slot.deficit > 0 {
-                    return Some(id);
-                }
-                slot.deficit = slot.deficit.saturating_add(quantum);
-                self.old.move_to_back(flows, id);
-            }
-        }
-    }
-
-    /// The flow that goes before the old ones now, if one does.
-    fn before_old_flows(&self, share: NewShare, flows: &[FlowState]) -> Option<u32> {
-        let goes = |new: &u32| self.old.is_empty() || self.new.may_go_first(share, flows[*new as usize].due);
-        self.sparse.first().or_else(|| self.new.list.first().filter(goes))
-    }
-
-    fn charge(&mut self, share: NewShare, flows: &mut [FlowState], sent: Sent) {
-        let Sent { flow: id, place, cost, .. } = sent;
-        let slot = &mut flows[id as usize];
-        if place == FlowList::Old {
-            slot.deficit = slot.deficit.saturating_sub(cost);
-            self.new.waited(share, cost);
-        } else {
-            slot.credit = slot.credit.saturating_sub(cost);
-            if place == FlowList::New && !self.old.is_empty() {
-                self.new.passed(share, cost, slot.due);
-            }
-        }
-    }
-
-    /// The list whose first is most likely served next.
-    const fn soon(&self) -> &List<DrrList> {
-        let list = if self.sparse.is_empty() { &self.new.list } else { &self.sparse };
-        if list.is_empty() { &self.old } else { list }
-    }
-
-    /// The flow that is served last.
-    fn last(&self) -> Option<u32> {
-        self.old.last().or_else(|| self.new.list.last()).or_else(|| self.sparse.last())
-    }
-}
-
 /// Users, and whose each flow is.
 #[derive(Debug)]
 pub struct ByUser {
-    pub users: Users<FlowLists>,
+    pub users: Users<DeficitScheduler>,
     new_quantum: i32,
 }
 
 impl ByUser {
     fn find_or_make(&mut self, user: User) -> u32 {
         let credit = self.new_quantum;
-        self.users.find_or_make(user, || (FlowLists::new(), credit))
+        self.users.find_or_make(user, || (DeficitScheduler::EMPTY, credit))
     }
 }
 
@@ -154,7 +48,7 @@ impl ByUser {
 #[derive(Debug)]
 pub struct Turns {
     /// All flows, where there are no users.
-    all: FlowLists,
+    all: DeficitScheduler,
     pub by_user: Option<Box<ByUser>>,
     new_share: NewShare,
     /// Flows with packets waiting.
@@ -163,10 +57,10 @@ pub struct Turns {
 
 impl Turns {
     /// Nobody; `users` for two levels.
-    pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<FlowLists>>) -> Self {
+    pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<DeficitScheduler>>) -> Self {
         let Rules { link, new_share } = rules;
         let by_user = users.map(|users| Box::new(ByUser { users, new_quantum }));
-        Self { all: FlowLists::new(), by_user, new_share: NewShare::new(link, new_share), flows: 0 }
+        Self { all: DeficitScheduler::EMPTY, by_user, new_share: NewShare::new(link, new_share), flows: 0 }
     }
 
     pub fn reconfigure(&mut self, rules: Rules, new_quantum: i32) {
@@ -222,8 +116,8 @@ impl Turns {
         }
     }
 
-    /// Puts a flow with a new backlog into a list; `again`: of one of the old ones, within its turn.
-    pub fn push(&mut self, flows: &mut [FlowState], id: u32, place: FlowList, again: bool) {
+    /// Puts a flow with a new backlog into a list; see [`DeficitScheduler::enter`].
+    pub fn enter_list(&mut self, flows: &mut [FlowState], id: u32, place: Place, quantum: i32) {
         self.flows += 1;
         let lists = match &mut self.by_user {
             Some(by) => {
@@ -233,26 +127,26 @@ impl Turns {
             }
             None => &mut self.all,
         };
-        if again { lists.push_front(flows, id) } else { lists.push(flows, id, place) }
+        lists.enter(flows, id, place, quantum);
     }
 
     /// Takes a flow without backlog out of its list.
     pub fn leave(&mut self, flows: &mut [FlowState], id: u32) {
-        if flows[id as usize].place == FlowList::Idle {
+        if flows[id as usize].turn.place() == Place::Idle {
             return;
         }
         self.flows -= 1;
-        let Some(by) = &mut self.by_user else { return self.all.remove(flows, id) };
+        let Some(by) = &mut self.by_user else { return self.all.leave(flows, id) };
         let at = flows[id as usize].user;
         let user = by.users.at_mut(at);
-        user.lists.remove(flows, id);
+        user.lists.leave(flows, id);
         user.flows -= 1;
         if user.flows == 0 {
             by.users.leave(at);
         }
     }
 
-    /// The flow to be served; see [`FlowLists::next`].
+    /// The flow to be served.
     pub fn next(&mut self, now: Instant, quantum: i32, flows: &mut [FlowState]) -> Option<u32> {
         let lists = match &mut self.by_user {
             Some(by_user) => {
@@ -261,7 +155,7 @@ impl Turns {
             }
             None => &mut self.all,
         };
-        lists.next(quantum, self.new_share, flows)
+        lists.next(flows, &Terms { quantum, carry: Carry::Forget, share: self.new_share })
     }
 
     /// A packet of the flow that was chosen is sent: it is charged for it, and so is its user.
@@ -269,19 +163,19 @@ impl Turns {
         self.flows -= u32::from(sent.last);
         let Some(by) = &mut self.by_user else {
             if sent.last {
-                self.all.remove(flows, sent.flow);
+                self.all.leave(flows, sent.flow);
             }
-            self.all.charge(self.new_share, flows, sent);
+            self.all.charge(&mut flows[sent.flow as usize].turn, self.new_share, sent.place, sent.cost);
             return;
         };
         let new_share = self.new_share;
         by.users.sent(now, sent.cost, |user| {
             user.unqueued();
             if sent.last {
-                user.lists.remove(flows, sent.flow);
+                user.lists.leave(flows, sent.flow);
                 user.flows -= 1;
             }
-            user.lists.charge(new_share, flows, sent);
+            user.lists.charge(&mut flows[sent.flow as usize].turn, new_share, sent.place, sent.cost);
             if sent.data {
                 user.served_at = now;
             }
