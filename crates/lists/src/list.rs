@@ -37,21 +37,21 @@ pub trait Linked<By> {
 }
 
 /// Says in which field a record has the links of its lists by `By`: `linked!(Flow, Turn: turn);`, with a type parameter
-/// of the record `linked!(<P> Packet<P>, Turn: turn);`.
+/// of the record `linked!(<P> Packet<P>, Turn: turn);`. A field of a field is named as `queue.turn`.
 #[macro_export]
 macro_rules! linked {
-    (<$($generic:ident),*> $record:ty, $by:ty: $field:ident) => {
+    (<$($generic:ident),*> $record:ty, $by:ty: $($field:ident).+) => {
         impl<$($generic),*> $crate::Linked<$by> for $record {
             fn links(&self) -> &$crate::Links {
-                &self.$field
+                &self.$($field).+
             }
             fn links_mut(&mut self) -> &mut $crate::Links {
-                &mut self.$field
+                &mut self.$($field).+
             }
         }
     };
-    ($record:ty, $by:ty: $field:ident) => {
-        $crate::linked!(<> $record, $by: $field);
+    ($record:ty, $by:ty: $($field:ident).+) => {
+        $crate::linked!(<> $record, $by: $($field).+);
     };
 }
 

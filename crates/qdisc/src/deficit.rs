@@ -98,26 +98,26 @@ pub trait Member: Linked<Service> {
 
 /// Says in which field a record has its [`Turn`]: `member!(FlowState: turn);`.
 macro_rules! member {
-    (<$($generic:ident),*> $record:ty: $field:ident) => {
+    (<$($generic:ident),*> $record:ty: $($field:ident).+) => {
         impl<$($generic),*> ::narrows_lists::Linked<$crate::deficit::Service> for $record {
             fn links(&self) -> &::narrows_lists::Links {
-                self.$field.links()
+                self.$($field).+.links()
             }
             fn links_mut(&mut self) -> &mut ::narrows_lists::Links {
-                self.$field.links_mut()
+                self.$($field).+.links_mut()
             }
         }
         impl<$($generic),*> $crate::deficit::Member for $record {
             fn turn(&self) -> &$crate::deficit::Turn {
-                &self.$field
+                &self.$($field).+
             }
             fn turn_mut(&mut self) -> &mut $crate::deficit::Turn {
-                &mut self.$field
+                &mut self.$($field).+
             }
         }
     };
-    ($record:ty: $field:ident) => {
-        $crate::deficit::member!(<> $record: $field);
+    ($record:ty: $($field:ident).+) => {
+        $crate::deficit::member!(<> $record: $($field).+);
     };
 }
 pub(crate) use member;
@@ -254,8 +254,8 @@ impl DeficitScheduler {
     }
 
     /// Gives the first member its turn. `need` says what an old one must have in hand for its next packet: 1 where a
-    /// packet may be larger than what is left. Each step over an old member adds a quantum to it, so that some member is
-    /// served after a finite number of steps.
+    /// packet may be larger than what is left. Each step over an old member adds a quantum to it, so that some member
+    /// is served after a finite number of steps.
     #[inline]
     pub fn step<M: Member>(
         &mut self,

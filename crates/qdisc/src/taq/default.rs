@@ -4,63 +4,62 @@
 //! first, and drops only what TCP repairs without a timeout:
 //!
 //! - **Control packets first** ([`control`]).
-//! - **A queue for each flow**, served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A flow's backlog
-//!   harms nobody but itself. A sparse flow, which needs less than its share, is served at once. A new one goes before
-//!   the old ones with a small credit, so that first packets do not wait (the new list of RFC 8290, here a budget for
-//!   each flow's life), on a part of the link ([`crate::new_flows`]).
+//! - **A queue for each flow** ([`queues`]), served by deficit round robin in bytes (Shreedhar and Varghese, 1995). A
+//!   flow's backlog harms nobody but itself. A sparse flow, which needs less than its share, is served at once. A new
+//!   one goes before the old ones with a small credit ([`turns`]), on a part of the link ([`crate::new_flows`]).
 //! - **Suppressed duplicates** ([`duplicates`]).
 //! - **The window clamp** ([`clamp`]).
 //! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the
 //!   handshake, one-way view, another transport.
-//! - **Memory bounds** ([`longest`]).
+//! - **QUIC**, known by its handshake, is held rather than dropped ([`quic`]).
+//! - **Memory bounds** ([`backlog`]).
 //! - **Admission control** ([`super::admission`]): new pools wait when a round takes longer than a stall may last.
 //!
-//! Each part can be switched off by name ([`super::DefaultConfig`]). Times are in nanoseconds, sizes in bytes of IP
-//! packet; DRR counts bytes on the link, framing included.
+//! [`FlowQueues`] alone changes what waits. Each part is a struct with its own state, asked as a packet comes
+//! ([`DefaultMode::admit`]), leaves ([`DefaultMode::send`]) or passes the other way ([`DefaultMode::pass_back`]). Each
+//! can be switched off by name ([`super::DefaultConfig`]).
+//!
+//! Times are in nanoseconds, sizes in bytes of IP packet; DRR counts bytes on the link, framing included.
 
-mod ahead;
-mod aqm;
-mod arrive;
+mod backlog;
 mod clamp;
 mod control;
-mod drr;
 mod duplicates;
-mod flow_state;
 #[cfg(feature = "handover")]
 mod handover;
 mod load;
-mod longest;
 mod manage;
-mod packets;
+mod queues;
 mod quic;
 mod repair;
-mod reverse;
-mod send;
-mod strangers;
 #[cfg(test)]
 mod tests;
 mod turns;
 
-use std::cell::Cell;
-use std::collections::VecDeque;
+use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
+use narrows_units::{Bytes, Duration, Instant, SeqNum};
+use narrows_users::CircuitId;
+use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-use narrows_flow::{FlowId, Tracker, TrackerConfig};
-use narrows_units::{Bytes, Duration, Instant};
-use narrows_users::User;
-use narrows_wire::{FlowKey, TcpHeader};
-
-use self::arrive::Arrival;
-use self::control::ControlPackets;
-use self::flow_state::FlowState;
-use self::longest::Longest;
-use self::packets::PacketSlab;
-use self::quic::QuicFlow;
-use self::turns::Turns;
-use super::admission::{Admission, Decisions, SynDirection};
+use self::load::Coming;
+use self::queues::{End, FlowQueues};
+use self::quic::QuicFlows;
+use self::turns::{Rules, Turns};
+use super::admission::{Admission, Decisions, Load, SynDirection};
 use super::{Common, DefaultConfig, LossWindow};
 use crate::{
-    Ahead, Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdicts,
+    Ahead, Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict, Verdicts,
 };
+
+/// The round trip of a flow that is not TCP, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
+const OTHERS_RTT: Duration = Duration::from_millis(100);
+
+/// How long a host takes to refuse a datagram, at most.
+const REFUSAL: Duration = Duration::from_secs(2);
+
+/// A retransmission that waits less goes behind its flow's older packets: overtaking would make the sender's RACK (RFC
+/// 8985) take them for lost.
+const FAR_OFF: Duration = Duration::from_millis(1500);
 
 /// TAQ in its default mode, for one direction of a link.
 #[derive(Debug)]
@@ -68,35 +67,78 @@ pub struct DefaultMode<P> {
     common: Common,
     config: DefaultConfig,
     link: ShaperConfig,
-    tracker: Tracker,
-    flows: Vec<FlowState>,
-    /// By the same slots; as long as the last flow of QUIC needs.
-    quic: Vec<QuicFlow>,
-    packets: PacketSlab<P>,
-    control: ControlPackets<P>,
-    turns: Turns,
-    longest: Longest,
-    backlog: Backlog,
-    counters: Counters,
+    queues: FlowQueues<P>,
+    quic: QuicFlows,
     admission: Admission<P>,
-    /// When connections were admitted of late.
-    admitted_at: VecDeque<Instant>,
-    /// Whose they are.
-    coming: VecDeque<User>,
+    coming: Coming,
     loss: LossWindow,
-    /// Average length of a data packet on the link, in 1/16 bytes.
-    mean_len: u64,
-    /// How long the link takes for such a packet.
-    packet_time: Duration,
-    /// The largest packet of late on the link, in bytes.
-    largest: u64,
-    /// The slot of the flow whose packet was announced last: by the next time its user can be read.
-    announced: Cell<usize>,
+    counters: Counters,
 }
 
 /// A size as a credit or debt.
 fn signed(bytes: u64) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
+/// What is asked of a packet that has come, read once.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    len: Bytes,
+    /// Bytes on the link.
+    cost: u64,
+    circuit: Option<CircuitId>,
+    tcp: bool,
+    /// Whether it is a segment with payload.
+    data: bool,
+}
+
+impl Arrival {
+    fn new(packet: &impl Packet, link: &ShaperConfig) -> Self {
+        let (len, tcp) = (packet.len(), packet.header().tcp.as_ref());
+        Self {
+            len,
+            cost: link.wire_len(len).get(),
+            circuit: packet.circuit(),
+            tcp: tcp.is_some(),
+            data: tcp.is_some_and(|tcp| tcp.payload > 0),
+        }
+    }
+}
+
+/// What there is to be known of a packet that leaves.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    len: Bytes,
+    /// What it brings the receiver was not sent before.
+    new_data: bool,
+    tcp: Option<Segment>,
+}
+
+/// A segment that leaves.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    seq: SeqNum,
+    end: SeqNum,
+    payload: u32,
+    /// [`duplicates::told`].
+    told: u16,
+}
+
+impl Leaving {
+    fn new(header: &Header, new_data: bool) -> Self {
+        let segment = |tcp: &TcpHeader| Segment {
+            seq: tcp.seq,
+            end: tcp.seq_end(),
+            payload: tcp.payload,
+            told: duplicates::told(tcp),
+        };
+        Self { len: header.len, new_data, tcp: header.tcp.as_ref().map(segment) }
+    }
+
+    /// Whether it is data, as all that is not TCP.
+    fn is_data(&self) -> bool {
+        self.tcp.is_none_or(|segment| segment.payload > 0)
+    }
 }
 
 impl<P: Packet> DefaultMode<P> {
@@ -108,99 +150,269 @@ impl<P: Packet> DefaultMode<P> {
             users: common.users(&link, common.by_user()),
             ..TrackerConfig::default()
         };
+        let rules = Rules::new(&common, &config, &link);
+        let turns = Turns::new(rules, common.by_user(), common.pools as usize, seed);
         Self {
-            tracker: Tracker::new(tracker, seed),
             common,
             config,
             link,
-            flows: Vec::new(),
-            quic: Vec::new(),
-            packets: PacketSlab::new(),
-            control: ControlPackets::new(),
-            turns: load::turns(&common, &config, &link, seed),
-            longest: Longest::default(),
-            backlog: Backlog::default(),
-            counters: Counters::default(),
+            queues: FlowQueues::new(Tracker::new(tracker, seed), turns),
+            quic: QuicFlows::default(),
             admission: Admission::new(load::admission_config(&common, &config, &link)),
-            admitted_at: VecDeque::new(),
-            coming: VecDeque::new(),
+            coming: Coming::default(),
             loss: LossWindow::new(common.w_loss),
-            mean_len: 1500 << 4,
-            packet_time: link.rate.time_to_send(Bytes(1500)),
-            largest: 0,
-            announced: Cell::new(usize::MAX),
+            counters: Counters::default(),
         }
     }
 
-    /// The state of a flow, as new if the flow is; `restarted` says that a new connection took the same key.
-    fn flow_state(&mut self, id: FlowId, restarted: bool) -> &mut FlowState {
-        let at = id.0 as usize;
-        if at >= self.flows.len() {
-            self.flows.resize(at + 1, FlowState::default());
+    /// Queues a packet that may pass, unless it need not be sent.
+    fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
+        self.loss.arrival(now);
+        let seen = self.queues.arrived(now, packet.header());
+        self.counters.evicted += u64::from(seen.evicted_in_use);
+        let Some(id) = seen.id else {
+            // The table is full of flows with a backlog.
+            self.counters.drop_packet(packet, Reason::OverLimit, verdicts);
+            return;
+        };
+        if let Some(tcp) = packet.header().tcp.as_ref() {
+            self.queues.state_mut(id).clamp.note_arrival(tcp);
         }
-        let generation = self.tracker.flow(id).generation();
-        let slot = &mut self.flows[at];
-        if restarted || slot.generation != generation {
-            slot.restart(generation, signed(self.config.new_quantum.into()));
+        let arrival = Arrival::new(&packet, &self.link);
+        // Only these can be.
+        let doubtful = seen.kind == PacketKind::Retransmission || !arrival.tcp;
+        if doubtful && self.is_of_no_use(now, id, packet.header(), seen.kind, verdicts) {
+            self.counters.suppressed += 1;
+            verdicts.push(Verdict::Suppressed { packet });
+            return;
         }
-        slot
+        let bare = arrival.tcp && !arrival.data && self.config.new_flows_first;
+        if bare && self.may_go_before_flows(now, id, packet.header(), &arrival) {
+            self.queues.push_control(id, packet);
+        } else {
+            let repairs = seen.kind == PacketKind::Retransmission && self.goes_first(id, packet.header());
+            let end = if repairs { End::Front } else { End::Back };
+            let new_data = matches!(
+                seen.kind,
+                PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::NotTcp
+            );
+            self.queues.push(now, id, packet, end, new_data, &arrival);
+            self.manage_queue(now, id, verdicts);
+        }
+        self.bound_memory(now, verdicts);
     }
 
-    /// Takes a packet of a flow out of the store; the flow leaves its list if that was the last.
-    fn take(&mut self, id: u32, at: u32) -> Option<P> {
-        let slot = &mut self.flows[id as usize];
-        let len = self.packets.get(at).len();
-        self.packets.unlink(&mut slot.queue, at, len.get());
-        self.backlog.sub(len);
-        self.tracker.unqueued(FlowId(id));
-        self.longest.update(&mut self.flows, id);
-        self.turns.queued(&self.flows[id as usize], false);
-        if self.flows[id as usize].queue.is_empty() {
-            self.leave(id);
+    /// Whether a packet that has just come need not be sent.
+    #[inline(never)]
+    fn is_of_no_use(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        header: &Header,
+        kind: PacketKind,
+        verdicts: &mut Verdicts<P>,
+    ) -> bool {
+        match header.tcp.as_ref() {
+            Some(tcp) if kind == PacketKind::Retransmission => self.is_superfluous(now, id, tcp),
+            _ if header.key.proto == Proto::UDP => {
+                let arrived = self.quic.arrived(now, &mut self.queues, id, header, &self.config);
+                if let Some(packet) = arrived.probe {
+                    self.counters.suppressed += 1;
+                    verdicts.push(Verdict::Suppressed { packet });
+                }
+                arrived.useless
+            }
+            _ => false,
         }
-        self.packets.release(at)
-    }
-
-    #[cold]
-    fn drop_at(&mut self, now: Instant, id: u32, at: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
-        let Some(packet) = self.take(id, at) else { return };
-        self.tracker.dropped(now, FlowId(id), packet.header());
-        self.loss.drop(now);
-        self.counters.drop_packet(packet, reason, verdicts);
     }
 
     /// Whether a copy can be discarded (see [`duplicates`]).
-    #[inline(never)]
-    fn is_superfluous(&mut self, now: Instant, id: u32, copy: &TcpHeader) -> bool {
+    fn is_superfluous(&mut self, now: Instant, id: FlowId, copy: &TcpHeader) -> bool {
         if !self.config.suppress_duplicates || !copy.sack.as_slice().is_empty() {
             return false;
         }
-        let (seq, end) = (copy.seq, copy.seq_end());
-        let flow = self.tracker.flow(FlowId(id));
-        let (near, far) = (flow.receiver_rtt(), flow.sender_rtt());
-        let slot = &mut self.flows[id as usize];
-        if duplicates::waits(&mut self.packets, &slot.queue, copy) {
+        if duplicates::waits(&mut self.queues, id, copy) {
             return true;
         }
-        if !self.config.suppress_departed || slot.departures.told_else(seq, end, duplicates::told(copy)) {
-            return false;
-        }
-        // A quarter more than the shortest round trip seen, for its jitter.
-        let margin = |rtt: Duration| rtt + rtt / 4 + Duration::from_millis(2);
-        if slot.highest_ack.is_some_and(|a| end.at_or_before(a)) {
-            return far.is_some_and(|far| now.since(slot.acked_at) < margin(far));
-        }
-        if slot.repair.shows_loss() && slot.highest_ack.is_some_and(|a| a.at_or_before(seq)) {
-            // Lost behind the box.
-            return false;
-        }
-        // 40 ms: the delayed acknowledgment of common stacks.
-        near.zip(far).is_some_and(|(near, far)| {
-            slot.departures.suppress(seq, end, now, margin(near + far) + Duration::from_millis(40))
-        })
+        let flow = self.queues.flow(id);
+        let (near, far) = (flow.receiver_rtt(), flow.sender_rtt());
+        self.config.suppress_departed && self.queues.state_mut(id).departures.excuse(now, copy, near, far)
     }
 
-    /// A packet that asks for a connection, and may have to wait.
+    /// Whether a packet without data may go before all flows; if so, it is charged for that.
+    fn may_go_before_flows(&mut self, now: Instant, id: FlowId, header: &Header, packet: &Arrival) -> bool {
+        let idle = self.queues.state(id).waiting() == 0;
+        let room = self.queues.backlog().packets < self.config.memory_packets as usize;
+        control::is_control(header, idle) && room && self.queues.may_send_control(now, id, packet)
+    }
+
+    /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
+    /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
+    fn goes_first(&mut self, id: FlowId, retransmission: &Header) -> bool {
+        let waiting = self.queues.state(id).waiting();
+        if !self.config.retransmissions_first
+            || waiting == 0
+            || self.queues.round(id) * u64::from(waiting) < FAR_OFF
+        {
+            return false;
+        }
+        let Some(tcp) = retransmission.tcp.as_ref() else { return false };
+        let Some((tsval, _)) = tcp.timestamps else { return true };
+        let mut next = self.queues.front(id);
+        while let Some(at) = next {
+            let packet = self.queues.packet_mut(at);
+            let timestamps = packet.header().tcp.and_then(|t| t.timestamps);
+            if timestamps.is_some_and(|(older, _)| SeqNum(older).before(SeqNum(tsval))) {
+                if !packet.set_tsval(tsval) {
+                    return false;
+                }
+                self.counters.restamped += 1;
+            }
+            next = self.queues.behind(at);
+        }
+        true
+    }
+
+    /// Sends the first of the packets that go before all flows.
+    fn send_control(&mut self, now: Instant) -> Option<P> {
+        let (id, packet) = self.queues.pop_control(now)?;
+        self.note_departure(now, id, &Leaving::new(packet.header(), false));
+        Some(packet)
+    }
+
+    /// Sends the first packet of the flow whose turn it is. It stays at its place until all is noted, so that it is
+    /// copied once, to where the driver wants it.
+    fn send(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
+        let id = self.queues.next_flow(now)?;
+        let at = self.queues.front(id)?;
+        let leaving = Leaving::new(self.queues.packet(at).header(), self.queues.is_new_data(at));
+        let cost = self.link.wire_len(leaving.len);
+        let first_data = self.queues.serve(now, id, at, cost, leaving.is_data());
+        self.note_departure(now, id, &leaving);
+        let packet = self.queues.packet(at);
+        if first_data && leaving.tcp.is_some() && self.common.admission {
+            // Whoever opened the flow is no made-up address.
+            let opened = self.queues.state(id).request_isn.is_some();
+            if let Some(pool) = self.admission.of_flow(packet, opened) {
+                self.admission.prove(pool);
+            }
+        }
+        let header = packet.header();
+        if header.key.proto == Proto::UDP
+            && self.quic.departed(now, id, self.queues.flow(id), quic::is_handshake(header))
+        {
+            self.purge(now, id, verdicts);
+        }
+        self.queues.fetch_next();
+        self.queues.release(at)
+    }
+
+    /// Has the parts note what leaves.
+    fn note_departure(&mut self, now: Instant, id: FlowId, leaving: &Leaving) {
+        self.counters.send(leaving.len);
+        let Some(Segment { seq, end, payload, told }) = leaving.tcp else { return };
+        let max_seq = self.queues.flow(id).max_seq();
+        let state = self.queues.state_mut(id);
+        let waiting = state.waiting();
+        state.clamp.note_departure(end, payload > 0, waiting, max_seq);
+        if payload > 0 && leaving.new_data {
+            state.departures.note(seq, end, told, now);
+            self.counters.goodput_bytes += Bytes(u64::from(payload));
+        }
+    }
+
+    /// Shows a packet of the other direction to the flow it answers, and clamps its window.
+    fn pass_back(&mut self, now: Instant, mut packet: P, verdicts: &mut Verdicts<P>) -> P {
+        if let Some(refused) = packet.header().refused() {
+            self.refused(now, &refused, verdicts);
+        }
+        let id = self.queues.tracker_mut().reverse(now, packet.header());
+        self.queues.hear(id, &packet);
+        let Some(id) = id else { return packet };
+        if packet.header().key.proto == Proto::UDP {
+            self.quic.answered(now, id, self.queues.flow(id));
+        }
+        let Some(tcp) = packet.header().tcp else { return packet };
+        let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
+        let known = self.queues.find(id).and_then(|state| state.request_isn);
+        let state = self.queues.make_state(id, opens && known.is_some_and(|isn| isn != tcp.seq));
+        state.clamp.note_mss(&tcp);
+        if opens {
+            state.request_isn = Some(tcp.seq);
+        } else if tcp.flags.has(Flags::RST) {
+            self.purge(now, id, verdicts);
+        } else if tcp.flags.has(Flags::ACK) {
+            if state.departures.acknowledged(now, &tcp) {
+                state.repair.acknowledged(tcp.ack);
+            }
+            if let Some(window) = self.clamped_window(id, &tcp)
+                && packet.set_window(window)
+            {
+                self.counters.clamped += 1;
+            }
+        }
+        packet
+    }
+
+    /// A host says that nobody listens on a port of its own any more. It is believed about a datagram that can have
+    /// called for it: a flow of ours, of which something was sent on of late. Who can write another's address into a
+    /// message and knows both ports can cost that flow what waits beyond one packet, as with a forged RST.
+    fn refused(&mut self, now: Instant, key: &FlowKey, verdicts: &mut Verdicts<P>) {
+        let Some(id) = self.queues.tracker().lookup(key) else { return };
+        let served_at = self.queues.find(id).and_then(|state| state.turn.served_at());
+        if served_at.is_some_and(|at| now.since(at) < REFUSAL) {
+            self.purge(now, id, verdicts);
+        }
+    }
+
+    /// The window that an acknowledgment is to tell, if another than it tells.
+    fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader) -> Option<u16> {
+        let unscaled = tcp.flags.0 & (Flags::SYN.0 | Flags::RST.0) != 0;
+        if !self.config.window_clamp || unscaled {
+            return None;
+        }
+        let flow = self.queues.flow(id);
+        // Both sides must have offered a scale for either to be in force (RFC 7323, section 2.2).
+        let scale = flow.forward_scale().and(flow.reverse_scale())?;
+        // Without the far side's round trip nobody can say how much must be under way.
+        flow.sender_rtt()?;
+        let (segments, max_seq) = (self.in_flight(id), flow.max_seq());
+        self.queues.state_mut(id).clamp.window(tcp, scale, segments, max_seq)
+    }
+
+    /// Whether new pools have to wait: a round of one full packet for each pool that is served takes longer than a
+    /// stall may last. Served are the pools of the flows with packets waiting (a user with four connections stalls only
+    /// if all four do), and the connections admitted a moment ago that have nothing to send yet.
+    fn load(&self, now: Instant) -> Load {
+        let turns = self.queues.turns();
+        let flows = || turns.flows().min(self.queues.tracker().active_users());
+        let waiting = turns.users().unwrap_or_else(flows);
+        let round = turns.quantum_time() * (waiting + self.coming.count(now)) as u64;
+        Load { overloaded: round >= self.config.round_limit_ms, round }
+    }
+
+    /// Lets a packet pass that asks for no connection, or for one that is admitted; else keeps or refuses it.
+    fn request(
+        &mut self,
+        now: Instant,
+        way: SynDirection,
+        packet: P,
+        verdicts: &mut Verdicts<P>,
+    ) -> Option<P> {
+        if !self.common.admission || !Admission::<P>::is_connection_request(packet.header()) {
+            return Some(packet);
+        }
+        let load = self.load(now);
+        let mut decisions = Decisions { counters: &mut self.counters, verdicts };
+        let packet = self.admission.request(now, load, way, packet, &mut decisions)?;
+        let user = self.admission.user(way, &packet);
+        if self.queues.tracker().active_of(user) == 0 {
+            self.coming.note(now, user);
+        }
+        Some(packet)
+    }
+
+    /// Has a packet that asks for a connection wait, if it has to.
     #[cold]
     fn enqueue_request(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {
@@ -211,7 +423,7 @@ impl<P: Packet> DefaultMode<P> {
 
 impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     fn coming(&self, flow: &FlowKey, ahead: Ahead) {
-        self.fetch(flow, ahead);
+        self.queues.fetch(flow, ahead);
     }
 
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
@@ -224,24 +436,21 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        if self.control.len() > 0 {
+        if self.queues.control().packets > 0 {
             return self.send_control(now);
         }
-        let id = self.next_flow(now)?;
-        let slot = &self.flows[id as usize];
-        let at = slot.queue.head()?;
-        self.send(now, id, at, verdicts)
+        self.send(now, verdicts)
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
-        match &self.turns.by_user {
-            Some(by) if self.control.len() == 0 => by.users.next_ready(now),
-            _ => (self.backlog.packets > 0).then_some(now),
+        match self.queues.turns().next_ready(now) {
+            Some(ready) if self.queues.control().packets == 0 => ready,
+            _ => (self.backlog().packets > 0).then_some(now),
         }
     }
 
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.queues.backlog()
     }
 }
 
@@ -252,20 +461,18 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     }
 
     fn behind_others(&mut self) {
-        self.tracker.behind_others();
+        self.queues.tracker_mut().behind_others();
     }
 
     fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         loop {
             let load = self.load(now);
             let mut decisions = Decisions { counters: &mut self.counters, verdicts };
-            let released = self.admission.release(now, load, &mut decisions)?;
-            self.note_admission(now, self.admission.user(released.0, &released.1));
-            match released {
-                (SynDirection::Own, packet) => {
-                    self.admit(now, packet, verdicts);
-                }
-                (SynDirection::Reverse, packet) => return Some(self.pass_back(now, packet, verdicts)),
+            let (way, packet) = self.admission.release(now, load, &mut decisions)?;
+            self.coming.note(now, self.admission.user(way, &packet));
+            match way {
+                SynDirection::Own => self.admit(now, packet, verdicts),
+                SynDirection::Reverse => return Some(self.pass_back(now, packet, verdicts)),
             }
         }
     }
@@ -274,7 +481,7 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
         if self.admission.held() == 0 {
             return None;
         }
-        self.admission.next_release(now, self.load(now), self.next_change(now))
+        self.admission.next_release(now, self.load(now), self.coming.next_change(now))
     }
 
     fn held(&self) -> usize {

@@ -26,7 +26,7 @@
 //! Idea: TCP rate control by ACK modification (Karandikar et al., CCR 2000), here with a queue per flow and an
 //! allowance in rounds.
 
-use narrows_units::SeqNum;
+use narrows_units::{Duration, SeqNum};
 use narrows_wire::TcpHeader;
 
 /// Segments that an edge may lie beyond what is wanted, for the sake of rounding.
@@ -36,21 +36,100 @@ const SPARE: u32 = 2;
 /// offered (`tcp_bound_to_half_wnd`).
 const FIRST: u32 = 2;
 
+/// The clamp of one flow: the edges its sender was told, and by what they are reckoned.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+#[repr(C)]
+pub struct WindowClamp {
+    /// The largest payload seen; before there is any, what the SYNs agreed on.
+    segment: u16,
+    /// Segments by which more is permitted in flight, because the flow ran dry while it was held.
+    extra: u8,
+    edges: Clamp,
+    /// The sequence number after the last new data sent on.
+    served_end: Option<SeqNum>,
+}
+
+/// Payload of a segment of which nothing is known: of an MTU of 1500 bytes, with timestamps.
+const USUAL: u16 = 1448;
+
+/// Most segments by which more is permitted.
+const MOST_EXTRA: u8 = 64;
+
+/// A backlog of so many segments shows that less than `extra` would do.
+const ENOUGH: u32 = 3;
+
+impl WindowClamp {
+    /// Notes what a SYN of either side says: a segment is as large as the receiver takes and the sender's path carries.
+    pub fn note_mss(&mut self, tcp: &TcpHeader) {
+        let Some(mss) = tcp.mss else { return };
+        // Timestamps take 12 of it (RFC 7323, appendix A).
+        let options = if tcp.timestamps.is_some() { 12 } else { 0 };
+        let mss = mss.saturating_sub(options).max(1);
+        self.segment = if self.segment == 0 { mss } else { self.segment.min(mss) };
+    }
+
+    /// Notes a segment that has come.
+    pub fn note_arrival(&mut self, tcp: &TcpHeader) {
+        self.note_mss(tcp);
+        let payload = u16::try_from(tcp.payload).unwrap_or(u16::MAX);
+        self.segment = self.segment.max(payload);
+    }
+
+    /// Notes that a segment which ends at `end` is sent on, while `waiting` more wait of a sender that has sent up to
+    /// `max_seq`. A sender that runs dry while it is held may have more in flight from now on.
+    pub fn note_departure(&mut self, end: SeqNum, data: bool, waiting: u32, max_seq: SeqNum) {
+        // What nobody believes was sent (a segment far ahead) has not been served.
+        if end.at_or_before(max_seq) {
+            self.served_end = Some(self.served_end.map_or(end, |e| e.max(end)));
+        }
+        if data && waiting == 0 && self.edges.holds(max_seq, u32::from(self.segment)) {
+            self.extra = self.extra.saturating_add(1).min(MOST_EXTRA);
+        } else if data && waiting >= ENOUGH {
+            self.extra = self.extra.saturating_sub(1);
+        }
+    }
+
+    /// Whether a sender that has sent up to `max_seq` keeps within the edge it was told: then its backlog will not
+    /// grow.
+    pub fn obeyed(&self, max_seq: SeqNum) -> bool {
+        self.edges.obeyed(max_seq)
+    }
+
+    /// Segments beyond what is served that a sender may have in flight: `least`, so that one waits while another is
+    /// answered, and what the round trip takes beside a round.
+    pub fn in_flight(&self, least: u32, most: u32, rtt: Duration, round: Duration) -> u32 {
+        let round = round.as_nanos().max(1);
+        let under_way = (2 * rtt.as_nanos() + round / 2) / round;
+        let wanted = u64::from(least) + u64::from(self.extra) + under_way;
+        u32::try_from(wanted).unwrap_or(u32::MAX).min(most)
+    }
+
+    /// The window field to put into an acknowledgment `tcp` so that about `segments` beyond what was served may be sent
+    /// by a sender that has sent up to `max_seq`, or `None` if it stays as it is.
+    pub fn window(&mut self, tcp: &TcpHeader, scale: u8, segments: u32, max_seq: SeqNum) -> Option<u16> {
+        let segment = u32::from(if self.segment == 0 { USUAL } else { self.segment });
+        let allowance = segments.saturating_mul(segment).min(1 << 24);
+        let sent = Sent { served: self.served_end.unwrap_or(tcp.ack), max_seq, segment };
+        self.edges.window(tcp, scale, allowance, sent)
+    }
+}
+
 /// What is known of a sender's data. Its segments end at `max_seq` plus multiples of `segment` bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
+struct Sent {
     /// The sequence number after the last data that was served.
-    pub served: SeqNum,
+    served: SeqNum,
     /// The sequence number after the last data seen.
-    pub max_seq: SeqNum,
+    max_seq: SeqNum,
     /// Payload of a full segment.
-    pub segment: u32,
+    segment: u32,
 }
 
 /// The right edges a sender has been told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
-pub struct Clamp {
+struct Clamp {
     /// The furthest one.
     furthest: SeqNum,
     /// How far before it the last one was: less than a unit, of 2^14 bytes at the most.
@@ -62,7 +141,7 @@ pub struct Clamp {
 impl Clamp {
     /// The window field to put into an acknowledgment `tcp` so that about `allowance` bytes beyond what was served may
     /// be sent, or `None` if it stays as it is. A window is never less than one segment.
-    pub fn window(&mut self, tcp: &TcpHeader, scale: u8, allowance: u32, sent: Sent) -> Option<u16> {
+    fn window(&mut self, tcp: &TcpHeader, scale: u8, allowance: u32, sent: Sent) -> Option<u16> {
         let offered = tcp.ack + (u32::from(tcp.window) << scale);
         let target = self.target(Edges { ack: tcp.ack, scale }, allowance, sent);
         if offered.at_or_before(target) {
@@ -104,12 +183,12 @@ impl Clamp {
 
     /// Whether a sender that has sent up to `max_seq` keeps within the edge it was told: then its backlog will not
     /// grow.
-    pub fn obeyed(&self, max_seq: SeqNum) -> bool {
+    fn obeyed(&self, max_seq: SeqNum) -> bool {
         self.edge().is_some_and(|e| max_seq.at_or_before(e + 1))
     }
 
     /// Whether a sender that has sent up to `max_seq` has less than `segment` bytes left to the edge: it waits for us.
-    pub fn holds(&self, max_seq: SeqNum, segment: u32) -> bool {
+    fn holds(&self, max_seq: SeqNum, segment: u32) -> bool {
         self.edge().is_some_and(|e| e.before(max_seq + segment + u32::from(self.back)))
     }
 }

@@ -7,36 +7,28 @@
 //!
 //! An acknowledgment may overtake its flow's data: it moves no sequence number. A FIN or RST may not.
 
-use std::collections::VecDeque;
-
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Flags, Header};
-
-use crate::Packet;
 
 /// How much of unused share is kept.
 const ACCRUED: Duration = Duration::from_millis(200);
 
-/// Control packets, served before all flows.
-#[derive(Debug)]
-pub struct ControlPackets<P> {
-    queue: VecDeque<(u32, P)>,
-    bytes: Bytes,
+/// Whether a packet may go before all flows. `idle` says that nothing else of its flow waits.
+pub fn is_control(header: &Header, idle: bool) -> bool {
+    header.tcp.as_ref().is_some_and(|t| {
+        t.payload == 0 && (idle || (t.is_pure_ack() || t.flags.has(Flags::SYN.and(Flags::ACK))))
+    })
+}
+
+/// The part of the link that such packets may have, and how far it is used.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlShare {
     /// When the share has paid for all that was let in; it may lie `ACCRUED` in the past.
     paid_until: Instant,
 }
 
-impl<P: Packet> ControlPackets<P> {
-    pub const fn new() -> Self {
-        Self { queue: VecDeque::new(), bytes: Bytes::ZERO, paid_until: Instant::ZERO }
-    }
-
-    /// Whether the packet is one of a kind that may go first. `idle` says that nothing else of its flow waits.
-    pub fn is_control(header: &Header, idle: bool) -> bool {
-        header.tcp.as_ref().is_some_and(|t| {
-            t.payload == 0 && (idle || (t.is_pure_ack() || t.flags.has(Flags::SYN.and(Flags::ACK))))
-        })
-    }
+impl ControlShare {
+    pub const UNUSED: Self = Self { paid_until: Instant::ZERO };
 
     /// Lets a packet of `cost` bytes on the link in, unless the share is used up.
     pub fn charge(&mut self, now: Instant, share: Rate, cost: Bytes) -> bool {
@@ -46,30 +38,11 @@ impl<P: Packet> ControlPackets<P> {
         self.paid_until = self.paid_until.max(now - ACCRUED) + share.time_to_send(cost);
         true
     }
-
-    pub fn push(&mut self, id: u32, packet: P) {
-        self.bytes += packet.len();
-        self.queue.push_back((id, packet));
-    }
-
-    pub fn pop(&mut self) -> Option<(u32, P)> {
-        let (id, packet) = self.queue.pop_front()?;
-        self.bytes -= packet.len();
-        Some((id, packet))
-    }
-
-    pub fn len(&self) -> usize {
-        self.queue.len()
-    }
-    pub const fn bytes(&self) -> Bytes {
-        self.bytes
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Record;
     use narrows_wire::TcpHeader;
 
     fn header(flags: Flags, payload: u32) -> Header {
@@ -78,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_may_overtake() {
-        let is = |flags, payload, idle| ControlPackets::<Record>::is_control(&header(flags, payload), idle);
+        let is = |flags, payload, idle| is_control(&header(flags, payload), idle);
         assert!(is(Flags::ACK, 0, false) && is(Flags::SYN.and(Flags::ACK), 0, false));
         assert!(is(Flags::FIN.and(Flags::ACK), 0, true) && is(Flags::RST, 0, true));
         assert!(!is(Flags::FIN.and(Flags::ACK), 0, false), "a FIN must not come before its data");
@@ -89,7 +62,7 @@ mod tests {
     #[test]
     fn the_share_is_kept() {
         // 80 kbit/s: 100 B take 10 ms. 200 ms are saved up: 21 at once, then one each 10 ms.
-        let mut c = ControlPackets::<Record>::new();
+        let mut c = ControlShare::UNUSED;
         let share = Rate::from_kbps(80);
         let mut now = Instant::from_nanos(1_000_000_000);
         let burst = std::iter::from_fn(|| c.charge(now, share, Bytes(100)).then_some(())).count();

@@ -14,19 +14,31 @@
 //!
 //! Nothing is withheld for good: in (2) and (3) time runs out, in (1) the original is protected from being dropped.
 
+use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
-use super::packets::{FlowQueue, PacketSlab};
+use super::queues::FlowQueues;
+use super::repair::DUP_THRESH;
 use crate::Packet;
 
 /// How many waiting packets of one flow are compared with a copy. Flows under the clamp have two or three.
 const LOOKED_AT: usize = 64;
 
-/// The last departures of a flow.
+/// What left of a flow of late, and what its receiver has of it: by which a copy is judged.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
-pub struct Departures([Departed; 4]);
+#[repr(C)]
+pub struct Departures {
+    /// When `highest_ack` last grew.
+    acked_at: Instant,
+    highest_ack: Option<SeqNum>,
+    /// Acknowledgments that repeated the last; [`DUP_THRESH`] at once where a SACK block says the same.
+    repeated: u8,
+    /// The place in `last` that the next takes.
+    next: u8,
+    last: [Departed; 4],
+}
 
 /// `len` bytes from `seq` have left; nothing if that is none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,29 +56,74 @@ struct Departed {
 const SUPPRESSED: Instant = Instant::FAR_FUTURE;
 
 impl Departures {
-    /// Notes that [seq, end), which is not empty, has left and told so much. `next` is the place for it, kept by the
-    /// caller where it is at hand.
-    pub fn note(&mut self, next: &mut u8, (seq, end): (SeqNum, SeqNum), told: u16, at: Instant) {
+    /// Notes that [seq, end), which is not empty, has left and told so much.
+    pub fn note(&mut self, seq: SeqNum, end: SeqNum, told: u16, at: Instant) {
         let len = u16::try_from(end - seq).unwrap_or(u16::MAX);
-        self.0[usize::from(*next % 4)] = Departed { seq, len, told, at };
-        *next = (*next + 1) % 4;
+        self.last[usize::from(self.next % 4)] = Departed { seq, len, told, at };
+        self.next = (self.next + 1) % 4;
+    }
+
+    /// Notes the acknowledgment of a passing packet; whether it is of more than any before.
+    pub fn acknowledged(&mut self, now: Instant, tcp: &TcpHeader) -> bool {
+        let grows = self.highest_ack.is_none_or(|a| a.before(tcp.ack));
+        if grows {
+            (self.highest_ack, self.acked_at, self.repeated) = (Some(tcp.ack), now, 0);
+        } else if self.highest_ack == Some(tcp.ack) && tcp.is_pure_ack() {
+            if tcp.sack.as_slice().iter().any(|(left, _)| tcp.ack.before(*left)) {
+                self.repeated = DUP_THRESH as u8;
+            } else if tcp.sack.as_slice().is_empty() {
+                // A block below `ack` reports a copy (RFC 2883).
+                self.repeated = self.repeated.saturating_add(1);
+            }
+        }
+        grows
+    }
+
+    /// Whether a copy can be discarded whose original has left: rules 2 and 3 at the head of the file. `near` and `far`
+    /// are the round trips to the receiver and to the sender.
+    pub fn excuse(
+        &mut self,
+        now: Instant,
+        copy: &TcpHeader,
+        near: Option<Duration>,
+        far: Option<Duration>,
+    ) -> bool {
+        let (seq, end) = (copy.seq, copy.seq_end());
+        if self.told_else(seq, end, told(copy)) {
+            return false;
+        }
+        // A quarter more than the shortest round trip seen, for its jitter.
+        let margin = |rtt: Duration| rtt + rtt / 4 + Duration::from_millis(2);
+        if self.highest_ack.is_some_and(|a| end.at_or_before(a)) {
+            return far.is_some_and(|far| now.since(self.acked_at) < margin(far));
+        }
+        // Acknowledgments show that a packet is missing there: it was lost behind the box (RFC 5681, section 3.2; RFC
+        // 6675).
+        let shows_loss = u32::from(self.repeated) >= DUP_THRESH;
+        if shows_loss && self.highest_ack.is_some_and(|a| a.at_or_before(seq)) {
+            return false;
+        }
+        // 40 ms: the delayed acknowledgment of common stacks.
+        near.zip(far).is_some_and(|(near, far)| {
+            self.suppress(seq, end, now, margin(near + far) + Duration::from_millis(40))
+        })
     }
 
     fn original(&mut self, seq: SeqNum, end: SeqNum) -> Option<&mut Departed> {
         let covers = |d: &&mut Departed| {
             d.len > 0 && d.seq.at_or_before(seq) && end.at_or_before(d.seq + u32::from(d.len))
         };
-        self.0.iter_mut().find(covers)
+        self.last.iter_mut().find(covers)
     }
 
     /// Whether the original of [seq, end) is known and told something else.
-    pub fn told_else(&mut self, seq: SeqNum, end: SeqNum, told: u16) -> bool {
+    fn told_else(&mut self, seq: SeqNum, end: SeqNum, told: u16) -> bool {
         self.original(seq, end).is_some_and(|d| d.told != told)
     }
 
     /// Whether a copy of [seq, end) can be discarded at `now`, because its original left less than `back` ago; true at
     /// most once for each original. What was dropped here has no original.
-    pub fn suppress(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
+    fn suppress(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
         match self.original(seq, end) {
             Some(d) if d.at != SUPPRESSED && now.since(d.at) < back => {
                 d.at = SUPPRESSED;
@@ -83,12 +140,12 @@ pub const fn told(tcp: &TcpHeader) -> u16 {
     tcp.ack.0 as u16 ^ tcp.window
 }
 
-/// Whether all of `copy`'s data waits in the queue, and tells as much; what covers it is protected from then on.
-pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, copy: &TcpHeader) -> bool {
+/// Whether all of `copy`'s data waits, and tells as much; what covers it is protected from then on.
+pub fn waits<P: Packet>(queues: &mut FlowQueues<P>, flow: FlowId, copy: &TcpHeader) -> bool {
     let (seq, end) = (copy.seq, copy.seq_end());
     let span = |p: &P| p.header().tcp.filter(|t| told(t) == told(copy)).map(|t| (t.seq, t.seq_end()));
     let mut need = seq;
-    for packet in packets.packets(queue).take(LOOKED_AT) {
+    for packet in queues.packets(flow).take(LOOKED_AT) {
         if let Some((s, e)) = span(packet)
             && s.at_or_before(need)
             && need.before(e)
@@ -102,16 +159,16 @@ pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, copy: &T
     if need.before(end) {
         return false;
     }
-    let mut next = queue.head();
+    let mut next = queues.front(flow);
     for _ in 0..LOOKED_AT {
         let Some(at) = next else { break };
-        if let Some((s, e)) = span(packets.get(at))
+        if let Some((s, e)) = span(queues.packet(at))
             && s.before(end)
             && seq.before(e)
         {
-            packets.protect(at);
+            queues.protect(at);
         }
-        next = packets.after(queue, at);
+        next = queues.behind(at);
     }
     true
 }
@@ -119,22 +176,18 @@ pub fn waits<P: Packet>(packets: &mut PacketSlab<P>, queue: &FlowQueue, copy: &T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Record;
-
-    fn data(seq: u32, payload: u32) -> Record {
-        let mut r = Record::default();
-        r.header.tcp = Some(TcpHeader { seq: SeqNum(seq), payload, ..TcpHeader::default() });
-        r
-    }
+    use crate::taq::default::queues::samples::{self, queued};
+    use narrows_wire::Flags;
 
     #[test]
     fn what_waits_covers_across_packets_but_not_across_holes() {
-        let (mut packets, mut queue) = (PacketSlab::new(), FlowQueue::default());
+        // From 100 to 200 in two packets, and from 250 to 300.
+        let (mut queues, flow) = queued(&[]);
         for (seq, len) in [(100, 50), (150, 50), (250, 50)] {
-            let at = packets.insert(data(seq, len));
-            packets.push_back(&mut queue, at, u64::from(len), true);
+            samples::push(&mut queues, flow, seq, len, true);
         }
-        let mut covers = |a: u32, b: u32| waits(&mut packets, &queue, &data(a, b - a).header.tcp.unwrap());
+        let copy = |a: u32, b: u32| samples::data(a, b - a).header.tcp.unwrap();
+        let mut covers = |a: u32, b: u32| waits(&mut queues, flow, &copy(a, b));
         assert!(covers(100, 150) && covers(120, 130) && covers(100, 200) && covers(250, 300));
         assert!(!covers(99, 150) && !covers(150, 251) && !covers(200, 250) && !covers(100, 300));
     }
@@ -143,9 +196,8 @@ mod tests {
     fn a_departed_original_excuses_one_copy_for_a_while() {
         let mut d = Departures::default();
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        let mut next = 0;
-        d.note(&mut next, (SeqNum(0), SeqNum(100)), 7, at(0));
-        d.note(&mut next, (SeqNum(200), SeqNum(300)), 7, at(10));
+        d.note(SeqNum(0), SeqNum(100), 7, at(0));
+        d.note(SeqNum(200), SeqNum(300), 7, at(10));
         assert!(d.told_else(SeqNum(0), SeqNum(100), 8) && !d.told_else(SeqNum(0), SeqNum(100), 7));
         assert!(!d.told_else(SeqNum(100), SeqNum(200), 8), "unknown");
         let back = Duration::from_millis(50);
@@ -155,5 +207,29 @@ mod tests {
         assert!(!suppress(200, 300, 61), "too late");
         assert!(!suppress(300, 400, 20), "never left");
         assert!(!suppress(100, 200, 20), "dropped here, while what follows it left");
+    }
+
+    #[test]
+    fn a_copy_is_excused_until_its_acknowledgment_can_be_back() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let segment = |seq: u32| TcpHeader { seq: SeqNum(seq), payload: 100, ..TcpHeader::default() };
+        let ack = |ack: u32| TcpHeader { ack: SeqNum(ack), flags: Flags::ACK, ..TcpHeader::default() };
+        let (near, far) = (Some(Duration::from_millis(20)), Some(Duration::from_millis(80)));
+        let told = told(&segment(0));
+        let mut sent = Departures::default();
+        sent.note(SeqNum(0), SeqNum(100), told, at(0));
+        sent.note(SeqNum(100), SeqNum(200), told, at(0));
+        // Round trips of 100 ms, a quarter more, 2 and 40 ms: until 167 ms.
+        assert!(!sent.excuse(at(168), &segment(0), near, far));
+        assert!(!sent.excuse(at(166), &segment(0), near, None), "nobody knows how far the sender is");
+        assert!(sent.excuse(at(166), &segment(0), near, far));
+        // Acknowledged at 200 ms: the sender, 80 ms away, knows by 302.
+        assert!(sent.acknowledged(at(200), &ack(100)));
+        assert!(
+            sent.excuse(at(301), &segment(0), near, far) && !sent.excuse(at(302), &segment(0), near, far)
+        );
+        // The third acknowledgment that repeats it shows that the next segment is missing.
+        (0..3).for_each(|_| assert!(!sent.acknowledged(at(210), &ack(100))));
+        assert!(!sent.excuse(at(150), &segment(100), near, far));
     }
 }

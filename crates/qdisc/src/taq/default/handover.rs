@@ -6,14 +6,14 @@
 use std::collections::VecDeque;
 
 use narrows_flow::{Flow, FlowId};
-use narrows_units::{Bytes, Instant};
+use narrows_units::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::DefaultMode;
-use super::flow_state::FlowState;
+use super::load::Coming;
+use super::queues::FlowState;
 use super::quic::QuicFlow;
 use crate::Packet;
-use crate::deficit::Place;
 use crate::taq::admission::Known;
 
 #[derive(Serialize, Deserialize)]
@@ -32,56 +32,48 @@ struct Knowledge {
     largest: u64,
 }
 
-impl<P: Packet> DefaultMode<P> {
-    pub(super) fn knowledge(&self, now: Instant) -> Option<Vec<u8>> {
-        let one = |id: FlowId| {
-            let record = self.tracker.flow(id).clone();
-            let generation = record.generation();
-            let state = self.flows.get(id.index()).filter(|s| s.generation == generation).cloned();
-            let quic = self.quic.get(id.index()).filter(|q| q.generation == generation).copied();
-            KnownFlow { record, state, quic }
-        };
-        let knowledge = Knowledge {
-            flows: self.tracker.known(now).into_iter().map(one).collect(),
-            admission: self.admission.known(),
-            admitted_at: self.admitted_at.clone(),
-            mean_len: self.mean_len,
-            largest: self.largest,
-        };
-        postcard::to_stdvec(&knowledge).ok()
-    }
+/// What a queue knows, as bytes.
+pub fn knowledge<P: Packet>(of: &DefaultMode<P>, now: Instant) -> Option<Vec<u8>> {
+    let tracker = of.queues.tracker();
+    let one = |id: FlowId| {
+        let record = tracker.flow(id).clone();
+        let quic = of.quic.get(id, &record).copied();
+        KnownFlow { state: of.queues.known(id).cloned(), quic, record }
+    };
+    let (mean_len, largest) = of.queues.turns().lengths().known();
+    let knowledge = Knowledge {
+        flows: tracker.known(now).into_iter().map(one).collect(),
+        admission: of.admission.known(),
+        admitted_at: of.coming.known(),
+        mean_len,
+        largest,
+    };
+    postcard::to_stdvec(&knowledge).ok()
+}
 
-    pub(super) fn learn(&mut self, now: Instant, bytes: &[u8]) -> bool {
-        let Ok(knowledge) = postcard::from_bytes::<Knowledge>(bytes) else { return false };
-        for known in knowledge.flows {
-            let Some(id) = self.tracker.adopt(now, &known.record) else { continue };
-            let generation = self.tracker.flow(id).generation();
-            // Made, if there is none of this slot yet.
-            let slot = self.flow_state(id, false);
-            if let Some(state) = known.state.filter(|_| slot.turn.place() == Place::Idle) {
-                *slot = state;
-                slot.generation = generation;
-            }
-            if let Some(quic) = known.quic {
-                self.quic.resize(self.quic.len().max(id.index() + 1), QuicFlow::default());
-                self.quic[id.index()] = quic;
-                self.quic[id.index()].generation = generation;
-            }
+/// Has a queue go on with what another one knew; `false` if that cannot be read.
+pub fn learn<P: Packet>(by: &mut DefaultMode<P>, now: Instant, bytes: &[u8]) -> bool {
+    let Ok(knowledge) = postcard::from_bytes::<Knowledge>(bytes) else { return false };
+    for known in knowledge.flows {
+        let Some(id) = by.queues.tracker_mut().adopt(now, &known.record) else { continue };
+        // Made, if there is none of this slot yet.
+        by.queues.make_state(id, false);
+        if let Some(state) = known.state {
+            by.queues.learn(id, state);
         }
-        self.admission.learn(knowledge.admission);
-        self.admitted_at = knowledge.admitted_at;
-        let largest = self.link.largest().get();
-        self.largest = knowledge.largest.min(largest);
-        // It is a length, in 1/16 bytes.
-        self.mean_len = knowledge.mean_len.clamp(1 << 4, largest.max(1) << 4);
-        self.packet_time = self.link.rate.time_to_send(Bytes(self.mean_len >> 4));
-        true
+        if let Some(quic) = known.quic {
+            by.quic.learn(id, by.queues.flow(id), quic);
+        }
     }
+    by.admission.learn(knowledge.admission);
+    by.coming = Coming::learn(knowledge.admitted_at);
+    by.queues.turns_mut().learn_lengths(knowledge.mean_len, knowledge.largest);
+    true
 }
 
 #[cfg(test)]
 mod tests {
-    use narrows_units::{Duration, Rate, SeqNum};
+    use narrows_units::{Bytes, Duration, Rate, SeqNum};
     use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
     use super::*;
@@ -193,6 +185,6 @@ mod tests {
         open(&mut mode, key);
         // Bytes do not describe themselves. Whoever changes what is told raises FORMAT (narrows-box, handover/wire.rs)
         // and this number.
-        assert_eq!(mode.export(at(70)).map(|told| told.len()), Some(202));
+        assert_eq!(mode.export(at(70)).map(|told| told.len()), Some(200));
     }
 }

@@ -5,7 +5,10 @@ use core::any::Any;
 use narrows_flow::Tracker;
 use narrows_units::{Bytes, Instant};
 
-use super::flow_state::FlowState;
+#[cfg(feature = "handover")]
+use super::handover;
+use super::queues::FlowState;
+use super::turns::Rules;
 use super::{DefaultMode, load};
 use crate::deficit::Place;
 use crate::taq::{Common, Config, Mode, follow_report};
@@ -14,12 +17,12 @@ use crate::{Backlog, ClassReport, Manage, Packet, Report, ShaperConfig};
 
 impl<P: Packet> Manage for DefaultMode<P> {
     fn report(&mut self, now: Instant) -> Report {
-        let census = self.tracker.census(now);
+        let census = self.queues.tracker_mut().census(now);
         let class = |name, place| {
             let (mut backlog, mut flows) = (Backlog::default(), 0);
-            for slot in self.flows.iter().filter(|s| s.turn.place() == place) {
-                backlog.packets += slot.queue.packets() as usize;
-                backlog.bytes += Bytes(slot.queue.bytes());
+            for state in self.queues.states().filter(|state| state.turn.place() == place) {
+                backlog.packets += state.waiting() as usize;
+                backlog.bytes += Bytes(state.bytes());
                 flows += 1;
             }
             ClassReport { name, backlog, flows, ..ClassReport::default() }
@@ -27,12 +30,12 @@ impl<P: Packet> Manage for DefaultMode<P> {
         Report {
             name: "taq",
             counters: self.counters.clone(),
-            backlog: self.backlog,
+            backlog: self.queues.backlog(),
             classes: vec![
                 ClassReport {
                     name: "control",
-                    backlog: Backlog { packets: self.control.len(), bytes: self.control.bytes() },
-                    flows: self.control.len(),
+                    backlog: self.queues.control(),
+                    flows: self.queues.control().packets,
                     ..ClassReport::default()
                 },
                 class("sparse", Place::Sparse),
@@ -57,25 +60,22 @@ impl<P: Packet> Manage for DefaultMode<P> {
         self.config = config;
         self.common = Common { flows: self.common.flows, ..settings.common };
         self.link = *link;
-        self.packet_time = link.rate.time_to_send(Bytes(self.mean_len >> 4));
-        self.turns.reconfigure(load::rules(&config, link), self.new_quantum());
+        self.queues.reconfigure(Rules::new(&self.common, &config, link));
         self.admission.reconfigure(load::admission_config(&self.common, &config, link));
         true
     }
 
     #[cfg(feature = "handover")]
     fn export(&self, now: Instant) -> Option<Vec<u8>> {
-        self.knowledge(now)
+        handover::knowledge(self, now)
     }
 
     #[cfg(feature = "handover")]
     fn import(&mut self, now: Instant, knowledge: &[u8]) -> bool {
-        self.learn(now, knowledge)
+        handover::learn(self, now, knowledge)
     }
 
     fn set_circuit_rates(&mut self, rates: &CircuitRates) {
-        if let Some(by) = &mut self.turns.by_user {
-            by.users.set_rates(rates.clone());
-        }
+        self.queues.turns_mut().set_rates(rates);
     }
 }

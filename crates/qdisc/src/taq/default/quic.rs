@@ -19,17 +19,14 @@
 //! - **Purge.** A receiver that says nothing to several packets in a row has gone, and so has one whose host says that
 //!   its port is unreachable: one packet is kept.
 
-mod flow;
-
-use narrows_flow::FlowId;
-use narrows_units::Instant;
+use narrows_flow::{Flow, FlowId};
+use narrows_units::{Duration, Instant};
 use narrows_wire::{Header, QuicPacket};
 
-use self::flow::NO_DATA;
-pub use self::flow::QuicFlow;
-use super::aqm::OTHERS_RTT;
-use super::{DefaultMode, signed};
-use crate::{Packet, Reason, Verdict, Verdicts};
+use super::queues::FlowQueues;
+use super::{OTHERS_RTT, signed};
+use crate::Packet;
+use crate::taq::DefaultConfig;
 
 /// How many waiting packets are looked at in search of one.
 const LOOKED_AT: usize = 64;
@@ -39,156 +36,422 @@ const OTHER_FRAMES: u64 = 32;
 
 /// Whether it is a packet of a handshake. What follows on the same flow is taken for data whatever its first bits say:
 /// senders may clear the fixed one (RFC 9287).
-pub(super) fn is_handshake(header: &Header) -> bool {
+pub fn is_handshake(header: &Header) -> bool {
     header.quic.is_some_and(QuicPacket::is_handshake)
 }
 
-impl<P: Packet> DefaultMode<P> {
+/// What an arrival of UDP turned out to be.
+#[derive(Debug)]
+pub struct Arrived<P> {
+    /// Whether it need not be sent.
+    pub useless: bool,
+    /// A path MTU probe that waited, and shows as such by this packet: it is discarded.
+    pub probe: Option<P>,
+}
+
+/// What a backlog of a flow calls for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    None,
+    /// The oldest packet is dropped: there is too much.
+    Drop,
+    /// The oldest packet is marked, or else, if so, dropped.
+    Mark {
+        or_drop: bool,
+    },
+}
+
+/// Flows of QUIC, by the tracker's slots; as many as the last one needs.
+#[derive(Debug, Default)]
+pub struct QuicFlows {
+    flows: Vec<QuicFlow>,
+}
+
+impl QuicFlows {
     /// The record of a flow that is or may be QUIC.
-    fn quic_flow(&mut self, now: Instant, id: FlowId) -> &mut QuicFlow {
-        let at = id.index();
-        if at >= self.quic.len() {
-            self.quic.resize(at + 1, QuicFlow::default());
+    fn make(&mut self, now: Instant, id: FlowId, of: &Flow) -> &mut QuicFlow {
+        if id.index() >= self.flows.len() {
+            self.flows.resize(id.index() + 1, QuicFlow::default());
         }
-        let generation = self.tracker.flow(id).generation();
-        let flow = &mut self.quic[at];
-        if flow.generation != generation {
-            *flow = QuicFlow::of(generation, now);
+        let flow = &mut self.flows[id.index()];
+        if flow.generation != of.generation() {
+            *flow = QuicFlow::of(of.generation(), now);
         }
         flow
     }
 
-    /// Whether the flow is known to be QUIC.
-    pub(super) fn is_quic(&self, id: u32) -> bool {
-        let generation = self.tracker.flow(FlowId(id)).generation();
-        self.quic.get(id as usize).is_some_and(|q| q.known && q.generation == generation)
+    /// The record of a flow, if there is one.
+    pub fn get(&self, id: FlowId, of: &Flow) -> Option<&QuicFlow> {
+        self.flows.get(id.index()).filter(|flow| flow.generation == of.generation())
     }
 
-    /// Notes an arrival; whether it is a probe that is of no use while other packets of its flow wait.
-    #[inline(never)]
-    pub(super) fn is_useless_probe(
+    /// The record of a flow that is known to be QUIC.
+    fn known_mut(&mut self, id: FlowId, of: &Flow) -> Option<&mut QuicFlow> {
+        self.flows.get_mut(id.index()).filter(|flow| flow.known && flow.generation == of.generation())
+    }
+
+    /// Whether a flow is known to be QUIC.
+    pub fn is_known(&self, id: FlowId, of: &Flow) -> bool {
+        self.get(id, of).is_some_and(|flow| flow.known)
+    }
+
+    /// Goes on with what another process knew of a flow.
+    #[cfg(feature = "handover")]
+    pub fn learn(&mut self, id: FlowId, of: &Flow, known: QuicFlow) {
+        *self.make(Instant::ZERO, id, of) = QuicFlow { generation: of.generation(), ..known };
+    }
+
+    /// Notes an arrival of UDP, before it is queued, and says whether it is a probe or a copy that is of no use while
+    /// other packets of its flow wait.
+    pub fn arrived<P: Packet>(
         &mut self,
         now: Instant,
+        queues: &mut FlowQueues<P>,
         id: FlowId,
         header: &Header,
-        verdicts: &mut Verdicts<P>,
-    ) -> bool {
+        config: &DefaultConfig,
+    ) -> Arrived<P> {
         let handshake = is_handshake(header);
-        if !handshake && !self.is_quic(id.0) {
-            return false;
+        if !handshake && !self.is_known(id, queues.flow(id)) {
+            return Arrived { useless: false, probe: None };
         }
-        let queue = self.flows[id.index()].queue;
+        let waiting = queues.state(id).waiting();
         let shown = |packet: &P| is_handshake(packet.header());
-        let handshake_waits = handshake && self.packets.packets(&queue).take(LOOKED_AT).any(shown);
-        let credit = signed(self.config.quic_credit.into());
-        let (probes, mtu_probes) = (self.config.suppress_probes, self.config.suppress_mtu_probes);
+        let handshake_waits = handshake && queues.packets(id).take(LOOKED_AT).any(shown);
         let len = u16::try_from(header.len.get()).unwrap_or(u16::MAX);
-        let flow = self.quic_flow(now, id);
+        let flow = self.make(now, id, queues.flow(id));
         let first = !core::mem::replace(&mut flow.known, true);
-        let probing = flow.arrived(now, queue.packets(), len);
+        let probing = flow.arrived(now, waiting, len);
         if handshake {
-            let repeats = flow.repeats_flight(now, len, handshake_waits) && probes;
-            // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
-            let slot = &mut self.flows[id.index()];
             if first {
-                slot.turn.credit = slot.turn.credit.saturating_add(credit);
+                // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
+                queues.state_mut(id).turn.add_credit(signed(config.quic_credit.into()));
             }
-            return repeats;
+            let repeats = flow.repeats_flight(now, len, handshake_waits);
+            return Arrived { useless: repeats && config.suppress_probes, probe: None };
         }
-        if mtu_probes && !queue.is_empty() && flow.is_mtu_probe(len) {
-            return true;
+        if config.suppress_mtu_probes && waiting > 0 && flow.is_mtu_probe(len) {
+            return Arrived { useless: true, probe: None };
         }
         let shows = flow.shows_mtu_probe(len);
         let full = flow.full;
-        if shows && mtu_probes {
-            self.discard_mtu_probe(id.0, full, verdicts);
-        }
-        if !(probes && probing) || (queue.is_empty() && !self.quic[id.index()].is_answer_due(now)) {
-            return false;
-        }
-        !self.is_last_piece(id.0, len, full)
-    }
-
-    /// Whether a probe is new by its size: the last piece of what an application wrote. A sender that its window held
-    /// back sends it when its timer fires, and nothing follows by which its loss would be seen. Copies are of full
-    /// packets, or of the size of one that waits, but for a frame or two.
-    fn is_last_piece(&self, id: u32, len: u16, full: u16) -> bool {
-        let size = u64::from(len);
-        let queue = self.flows[id as usize].queue;
-        let similar = |packet: &P| packet.len().get().abs_diff(size) <= OTHER_FRAMES;
-        let mut waiting = self.packets.packets(&queue).take(LOOKED_AT);
-        len > NO_DATA && len < full && !queue.is_empty() && !waiting.any(similar)
-    }
-
-    /// Discards the last packet that waits and is larger than a full one.
-    fn discard_mtu_probe(&mut self, id: u32, full: u16, verdicts: &mut Verdicts<P>) {
-        let queue = self.flows[id as usize].queue;
-        let larger = |p: &P| !is_handshake(p.header()) && p.len().get() > u64::from(full);
-        let probe = self.packets.packets_back(&queue).take(LOOKED_AT).find(|(_, packet)| larger(packet));
-        if let Some((at, _)) = probe
-            && let Some(packet) = self.take(id, at)
-        {
-            self.counters.suppressed += 1;
-            verdicts.push(Verdict::Suppressed { packet });
-        }
+        let probe = if shows && config.suppress_mtu_probes { take_mtu_probe(queues, id, full) } else { None };
+        let due = waiting > 0 || self.flows[id.index()].is_answer_due(now);
+        let useless = config.suppress_probes && probing && due && !is_last_piece(queues, id, len, full);
+        Arrived { useless, probe }
     }
 
     /// Notes that the receiver said something.
-    pub(super) fn quic_answered(&mut self, now: Instant, id: FlowId) {
-        if self.is_quic(id.0) {
-            self.quic[id.index()].answered(now);
+    pub fn answered(&mut self, now: Instant, id: FlowId, of: &Flow) {
+        if let Some(flow) = self.known_mut(id, of) {
+            flow.answered(now);
         }
     }
 
-    /// Answers the backlog of a flow: by a mark, or by a drop, once in a round trip. What the round trip takes beside a
-    /// round may wait besides, so that a sender that has backed off still fills its share.
-    pub(super) fn manage_quic_queue(&mut self, now: Instant, id: u32, verdicts: &mut Verdicts<P>) {
-        let queue = self.flows[id as usize].queue;
-        let waiting = queue.packets();
-        let Some(oldest) = queue.head().filter(|_| waiting > self.config.quic_mark) else { return };
-        let flow = &self.quic[id as usize];
-        let rtt = flow.receiver_rtt().unwrap_or(OTHERS_RTT);
-        let round = self.flow_round(id);
-        let under_way = rtt.as_nanos() / round.as_nanos().max(1);
-        let under_way = u32::try_from(under_way).unwrap_or(u32::MAX).min(self.config.memory_packets);
-        let first = self.tracker.flow(FlowId(id)).sent_packets() <= self.config.quic_first;
-        let most = self.config.quic_first.max(self.config.quic_hold) + 2 * under_way;
-        if waiting > most {
-            self.quic[id as usize].lost_here();
-            self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
-            return;
-        }
-        let signalled = self.config.quic_one_signal && now < flow.next_signal;
-        if waiting <= self.config.quic_mark + under_way || signalled {
-            return;
-        }
-        let packet = self.packets.get_mut(oldest);
-        if !(self.config.mark && self.counters.mark_packet(packet, Reason::Sojourn, verdicts)) {
-            if first || waiting <= self.config.quic_hold + under_way {
-                return;
-            }
-            self.quic[id as usize].lost_here();
-            self.drop_at(now, id, oldest, Reason::Repairable, verdicts);
-        }
-        self.quic[id as usize].next_signal = now + round * u64::from(waiting) + rtt;
+    /// Notes a departure; whether the receiver has gone.
+    pub fn departed(&mut self, now: Instant, id: FlowId, of: &Flow, handshake: bool) -> bool {
+        self.known_mut(id, of).is_some_and(|flow| flow.departed(now, handshake))
     }
 
-    /// Notes a departure of a flow, and drops all but one packet of one whose receiver has gone.
-    pub(super) fn quic_departed(
-        &mut self,
+    /// What `waiting` packets of a flow call for, whose turn comes each `round`: a mark, or a drop, once in a round
+    /// trip. What the round trip takes beside a round may wait besides, so that a sender that has backed off still
+    /// fills its share.
+    pub fn signal(
+        &self,
         now: Instant,
-        id: u32,
-        handshake: bool,
-        verdicts: &mut Verdicts<P>,
-    ) {
-        if !self.is_quic(id) {
-            return;
+        id: FlowId,
+        of: &Flow,
+        waiting: u32,
+        round: Duration,
+        config: &DefaultConfig,
+    ) -> Signal {
+        let flow = &self.flows[id.index()];
+        if waiting <= config.quic_mark {
+            return Signal::None;
         }
-        let gone = self.quic[id as usize].departed(now, handshake);
-        if gone {
-            self.purge(now, id, verdicts);
+        let rtt = flow.receiver_rtt().unwrap_or(OTHERS_RTT);
+        let under_way = rtt.as_nanos() / round.as_nanos().max(1);
+        let under_way = u32::try_from(under_way).unwrap_or(u32::MAX).min(config.memory_packets);
+        if waiting > config.quic_first.max(config.quic_hold) + 2 * under_way {
+            return Signal::Drop;
+        }
+        let signalled = config.quic_one_signal && now < flow.next_signal;
+        if waiting <= config.quic_mark + under_way || signalled {
+            return Signal::None;
+        }
+        let first = of.sent_packets() <= config.quic_first;
+        Signal::Mark { or_drop: !first && waiting > config.quic_hold + under_way }
+    }
+
+    /// Notes that a packet is dropped.
+    pub fn lost_here(&mut self, id: FlowId) {
+        self.flows[id.index()].lost_here();
+    }
+
+    /// Notes that the oldest of `waiting` packets was marked or dropped: no other one is before the sender can have
+    /// answered.
+    pub fn signalled(&mut self, now: Instant, id: FlowId, waiting: u32, round: Duration) {
+        let flow = &mut self.flows[id.index()];
+        let rtt = flow.receiver_rtt().unwrap_or(OTHERS_RTT);
+        flow.next_signal = now + round * u64::from(waiting) + rtt;
+    }
+}
+
+/// Whether a probe is new by its size: the last piece of what an application wrote. A sender that its window held back
+/// sends it when its timer fires, and nothing follows by which its loss would be seen. Copies are of full packets, or
+/// of the size of one that waits, but for a frame or two.
+fn is_last_piece<P: Packet>(queues: &FlowQueues<P>, id: FlowId, len: u16, full: u16) -> bool {
+    let size = u64::from(len);
+    let similar = |packet: &P| packet.len().get().abs_diff(size) <= OTHER_FRAMES;
+    let mut waiting = queues.packets(id).take(LOOKED_AT);
+    len > NO_DATA && len < full && queues.state(id).waiting() > 0 && !waiting.any(similar)
+}
+
+/// Takes out the last packet that waits and is larger than a full one.
+fn take_mtu_probe<P: Packet>(queues: &mut FlowQueues<P>, id: FlowId, full: u16) -> Option<P> {
+    let larger = |p: &P| !is_handshake(p.header()) && p.len().get() > u64::from(full);
+    let (probe, _) = queues.packets_back(id).take(LOOKED_AT).find(|(_, packet)| larger(packet))?;
+    queues.take(id, probe)
+}
+
+/// No instant.
+const NEVER: Instant = Instant::FAR_FUTURE;
+
+/// The shortest silence out of which a probe comes, and no longer one than the round trip the sender knows: pacing
+/// spreads a window over a round trip, and a timer waits for longer than one (RFC 9002, section 6.2.1).
+const SILENCE: Duration = Duration::from_millis(150);
+/// Packets of a probe timeout, at most (RFC 9002, section 6.2.4).
+const PROBES: u8 = 2;
+/// Packets up to here have no data, or hardly any: PING and acknowledgments.
+const NO_DATA: u16 = 128;
+/// What may be missing in a full packet.
+const SLACK: u16 = 64;
+/// Answers that may be missing in a row: receivers answer every second packet, and within 25 ms (RFC 9000, section
+/// 13.2.2).
+const UNANSWERED: u8 = 4;
+/// How long a receiver takes to answer before it has been seen to, at least.
+const UNKNOWN: Duration = Duration::from_millis(300);
+/// How long an answer takes at most, beside the wait here.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// What the sizes of packets tell of what a sender has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+enum Data {
+    /// There were no full packets yet.
+    None,
+    /// The last was full: there is more, and a probe will bring it (RFC 9002, section 6.2.4).
+    Flows,
+    /// After full ones came one that was not: that was all.
+    Over,
+}
+
+/// What is known of a flow beside its queue.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+pub struct QuicFlow {
+    /// Whose record it is: the tracker's count; [`u32::MAX`] if nobody's.
+    generation: u32,
+    /// Whether a packet of a handshake was seen.
+    known: bool,
+    /// Whether the receiver has spoken since the last arrival.
+    heard: bool,
+    /// How many packets are taken for probes, since the sender spoke out of silence, until the receiver does.
+    probes: u8,
+    /// From what the receiver says to what the sender answers, smoothed; 0: none was seen.
+    sender_rtt_us: u32,
+    /// The round trip from here to the receiver and back, the wait here included, smoothed (RFC 9002, section 5.3).
+    srtt_us: u32,
+    /// The packet whose round trip is taken next: how many must leave until it has, and when it came.
+    sample_left: u32,
+    sample_at: Instant,
+    sample_departed: Instant,
+    /// From a departure to the answer, smoothed; 0: none was seen.
+    receiver_rtt_us: u32,
+    /// When a packet was last sent on.
+    departed_at: Instant,
+    /// Packets sent on since the last answer, one for each [`ANSWER`].
+    unanswered: u8,
+    /// Size of a full packet: first those of the handshake, which are padded to it (RFC 9000, section 14.1).
+    full: u16,
+    /// Whether data was seen of that size: what the sender fills its packets to.
+    fills: bool,
+    /// Of a packet that was larger than it, since the last full one; else 0.
+    larger: u16,
+    /// The largest of these.
+    largest: u16,
+    /// What it has said of its data.
+    data: Data,
+    /// Nothing had reached the receiver when it spoke: it probes as well, or has another request.
+    unprompted: bool,
+    arrived_at: Instant,
+    /// The first packet of the last flight of the handshake.
+    flight_at: Instant,
+    /// When the last of `unanswered` was sent on.
+    counted_at: Instant,
+    answered_at: Instant,
+    /// No mark or drop before.
+    next_signal: Instant,
+}
+
+impl Default for QuicFlow {
+    fn default() -> Self {
+        Self {
+            generation: u32::MAX,
+            known: false,
+            heard: true,
+            srtt_us: 0,
+            sample_left: 0,
+            sample_at: NEVER,
+            sample_departed: Instant::ZERO,
+            receiver_rtt_us: 0,
+            departed_at: NEVER,
+            probes: 0,
+            sender_rtt_us: 0,
+            unanswered: 0,
+            full: 0,
+            fills: false,
+            larger: 0,
+            data: Data::None,
+            unprompted: false,
+            largest: 0,
+            arrived_at: Instant::ZERO,
+            flight_at: NEVER,
+            counted_at: Instant::ZERO,
+            answered_at: Instant::ZERO,
+            next_signal: Instant::ZERO,
         }
     }
+}
+
+impl QuicFlow {
+    /// A new record.
+    fn of(generation: u32, now: Instant) -> Self {
+        Self { generation, arrived_at: now, counted_at: now, answered_at: now, ..Self::default() }
+    }
+
+    /// Notes an arrival behind `waiting` others; whether it is a probe as far as its time tells.
+    fn arrived(&mut self, now: Instant, waiting: u32, len: u16) -> bool {
+        if self.sample_at == NEVER {
+            (self.sample_at, self.sample_left) = (now, waiting + 1);
+        }
+        let silence = SILENCE.max(Duration::from_micros(self.srtt_us.into()));
+        let out_of_silence = now.since(self.arrived_at) >= silence;
+        let replies = self.heard && self.replies(now);
+        if out_of_silence && self.data == Data::Over {
+            if !self.heard {
+                self.probes = u8::MAX;
+            } else if waiting > 0 && (self.unprompted || !replies) {
+                self.probes = PROBES;
+            }
+        }
+        (self.arrived_at, self.heard, self.unprompted) = (now, false, false);
+        let probe = self.probes > 0;
+        if self.probes < u8::MAX {
+            self.probes = self.probes.saturating_sub(1);
+        }
+        if !probe && (replies || !out_of_silence) && len > NO_DATA && len <= self.full {
+            self.data = match self.data {
+                _ if len + SLACK >= self.full => Data::Flows,
+                Data::None => Data::None,
+                _ => Data::Over,
+            };
+        }
+        probe
+    }
+
+    /// Notes that a packet was dropped: the sender has it to say again, and may find out by a timer (RFC 9002, section
+    /// 6.1.2).
+    const fn lost_here(&mut self) {
+        self.data = Data::Flows;
+    }
+
+    /// Whether the sender may speak because the receiver did.
+    fn replies(&mut self, now: Instant) -> bool {
+        let (since, known) = (now.since(self.answered_at), Duration::from_micros(self.sender_rtt_us.into()));
+        let most = (known + known / 4 + Duration::from_millis(25)).max(SILENCE);
+        let replies = self.sender_rtt_us == 0 || since < most;
+        if replies && since < ANSWER {
+            smooth(&mut self.sender_rtt_us, since);
+        }
+        replies
+    }
+
+    /// Whether a packet of data is larger than the sender's packets are: they grow by what probes find, and not before.
+    fn is_mtu_probe(&self, len: u16) -> bool {
+        self.fills && len > self.full && len != self.larger
+    }
+
+    /// Notes the size of a packet of data; whether the larger one before it was a probe.
+    fn shows_mtu_probe(&mut self, len: u16) -> bool {
+        if len < self.full {
+            return false;
+        }
+        // A second one of a size: the sender has larger packets than it had.
+        let largest = self.largest;
+        if len > self.full && len != self.larger {
+            (self.larger, self.largest) = (len, largest.max(len));
+            return false;
+        }
+        (self.full, self.larger, self.largest, self.fills) = (len, 0, 0, true);
+        largest > len
+    }
+
+    /// Notes a packet of the handshake; whether it repeats a flight, a packet of which `waits` or has just left.
+    fn repeats_flight(&mut self, now: Instant, len: u16, waits: bool) -> bool {
+        self.full = self.full.max(len);
+        let again = self.flight_at != NEVER && now.since(self.flight_at) >= SILENCE;
+        let waits = waits || self.is_answer_due(now);
+        if self.flight_at == NEVER || (again && !waits) {
+            self.flight_at = now;
+        }
+        again && waits
+    }
+
+    /// The round trip from here to the receiver, its wait for more to acknowledge included.
+    fn receiver_rtt(&self) -> Option<Duration> {
+        (self.receiver_rtt_us > 0).then(|| Duration::from_micros(self.receiver_rtt_us.into()))
+    }
+
+    /// Whether the answer to what was sent on last may still be on its way.
+    fn is_answer_due(&self, now: Instant) -> bool {
+        // A quarter more for its jitter, and the delay of an acknowledgment (RFC 9000, section 13.2.1).
+        let margin = self.receiver_rtt().map_or(UNKNOWN, |rtt| rtt + rtt / 4 + Duration::from_millis(25));
+        self.departed_at != NEVER && now.since(self.departed_at) < margin
+    }
+
+    /// Notes a departure of a packet of a `handshake` or after it; whether the receiver has gone.
+    fn departed(&mut self, now: Instant, handshake: bool) -> bool {
+        self.departed_at = now;
+        if self.sample_left == 1 {
+            self.sample_departed = now;
+        }
+        self.sample_left = self.sample_left.saturating_sub(1);
+        // An answer takes its time, and copies of a handshake get none.
+        if !handshake && now.since(self.counted_at.max(self.answered_at)) >= ANSWER {
+            (self.unanswered, self.counted_at) = (self.unanswered.saturating_add(1), now);
+        }
+        self.unanswered >= UNANSWERED
+    }
+
+    /// Notes that the receiver said something.
+    fn answered(&mut self, now: Instant) {
+        let prompted = self.departed_at >= self.answered_at || now.since(self.departed_at) < UNKNOWN;
+        self.unprompted = !prompted && (self.unprompted || !self.heard);
+        if self.sample_left == 0 && self.sample_at != NEVER {
+            smooth(&mut self.srtt_us, now.since(self.sample_at));
+            smooth(&mut self.receiver_rtt_us, now.since(self.sample_departed));
+            self.sample_at = NEVER;
+        }
+        (self.answered_at, self.heard) = (now, true);
+        (self.probes, self.unanswered) = (0, 0);
+    }
+}
+
+/// RFC 9002, section 5.3.
+fn smooth(smoothed_us: &mut u32, sample: Duration) {
+    let sample = u32::try_from(sample.as_nanos() / 1000).unwrap_or(u32::MAX).max(1);
+    *smoothed_us = if *smoothed_us == 0 { sample } else { *smoothed_us - *smoothed_us / 8 + sample / 8 };
 }
 
 #[cfg(test)]

@@ -5,48 +5,32 @@
 //! and no second one until the first is repaired: fast retransmit then halves the window once, which is all that was
 //! wanted. An ECN-capable packet is marked instead, by the same rule, once for each window.
 
+use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant, SeqNum};
-use narrows_wire::TcpHeader;
 
-use super::packets::{FlowQueue, PacketSlab};
+use super::queues::FlowQueues;
 use crate::Packet;
 
 /// Duplicate acknowledgments that make a fast retransmit (RFC 5681, DupThresh).
-const DUP_THRESH: u32 = 3;
+pub const DUP_THRESH: u32 = 3;
 
-/// The loss or mark a flow has still to answer, and losses behind the box.
+/// The loss or mark that a flow has still to answer.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct PendingRepair {
     open: bool,
-    /// Acknowledgments that repeated the last; [`DUP_THRESH`] at once where a SACK block says the same.
-    duplicates: u8,
     end: SeqNum,
     since: Instant,
 }
 
 impl PendingRepair {
     /// Notes a drop or mark of what ends at `end`.
-    pub fn open(&mut self, end: SeqNum, now: Instant) {
-        *self = Self { open: true, end, since: now, ..*self };
+    pub const fn open(&mut self, end: SeqNum, now: Instant) {
+        *self = Self { open: true, end, since: now };
     }
     /// The receiver has everything up to `ack`, which it had not before.
     pub fn acknowledged(&mut self, ack: SeqNum) {
         self.open &= !self.end.at_or_before(ack);
-        self.duplicates = 0;
-    }
-    /// The receiver has something else again, and what comes after `ack` not.
-    pub fn repeated(&mut self, tcp: &TcpHeader) {
-        if tcp.sack.as_slice().iter().any(|(left, _)| tcp.ack.before(*left)) {
-            self.duplicates = DUP_THRESH as u8;
-        } else if tcp.sack.as_slice().is_empty() {
-            // A block below `ack` reports a copy (RFC 2883).
-            self.duplicates = self.duplicates.saturating_add(1);
-        }
-    }
-    /// Whether the receiver's acknowledgments show that a packet is missing there (RFC 5681, section 3.2; RFC 6675).
-    pub const fn shows_loss(&self) -> bool {
-        self.duplicates >= DUP_THRESH as u8
     }
     /// Whether another drop must wait; `patience` bounds it for flows whose acknowledgments are not seen.
     pub fn is_open(&self, now: Instant, patience: Duration) -> bool {
@@ -54,13 +38,13 @@ impl PendingRepair {
     }
 }
 
-/// The front-most packet whose loss TCP repairs by itself.
-pub fn pick<P: Packet>(packets: &PacketSlab<P>, queue: &FlowQueue) -> Option<u32> {
+/// The packet of a flow nearest to the front whose loss TCP repairs by itself.
+pub fn pick<P: Packet>(queues: &FlowQueues<P>, flow: FlowId) -> Option<u32> {
     let (mut behind, mut best) = (0, None);
     // From the tail: how many data packets stand behind each.
-    for (at, packet) in packets.packets_back(queue) {
+    for (at, packet) in queues.packets_back(flow) {
         let data = packet.header().is_tcp_data();
-        if data && packets.can_be_repaired(at) && behind >= DUP_THRESH {
+        if data && queues.can_be_repaired(at) && behind >= DUP_THRESH {
             best = Some(at);
         }
         behind += u32::from(data);
@@ -71,32 +55,23 @@ pub fn pick<P: Packet>(packets: &PacketSlab<P>, queue: &FlowQueue) -> Option<u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Record;
-    use narrows_wire::TcpHeader;
+    use crate::taq::default::queues::samples::queued;
 
-    fn queue(new: &[bool]) -> (PacketSlab<Record>, FlowQueue) {
-        let (mut packets, mut queue) = (PacketSlab::new(), FlowQueue::default());
-        for (i, new) in new.iter().enumerate() {
-            let mut r = Record { id: i as u64, ..Record::default() };
-            r.header.tcp = Some(TcpHeader { payload: 100, ..TcpHeader::default() });
-            let at = packets.insert(r);
-            packets.push_back(&mut queue, at, 100, *new);
-        }
-        (packets, queue)
+    fn picked(new: &[bool]) -> Option<u64> {
+        let data: Vec<_> = new.iter().map(|new| (100, *new)).collect();
+        let (queues, flow) = queued(&data);
+        pick(&queues, flow).map(|at| queues.packet(at).id)
     }
 
     #[test]
     fn three_must_stand_behind_the_victim() {
-        let (s, c) = queue(&[true, true, true]);
-        assert_eq!(pick(&s, &c), None);
-        let (s, c) = queue(&[true, true, true, true, true]);
-        assert_eq!(pick(&s, &c).map(|at| s.get(at).id), Some(0));
+        assert_eq!(picked(&[true, true, true]), None);
+        assert_eq!(picked(&[true, true, true, true, true]), Some(0));
     }
 
     #[test]
     fn a_retransmission_is_passed_over() {
-        let (s, c) = queue(&[false, true, false, true, true, true]);
-        assert_eq!(pick(&s, &c).map(|at| s.get(at).id), Some(1));
+        assert_eq!(picked(&[false, true, false, true, true, true]), Some(1));
     }
 
     #[test]

@@ -1,74 +1,243 @@
-//! The lists flows stand in: one set for all of them, or one for each user.
+//! Whose turn it is: deficit round robin over flows, or over users and then each one's flows, and who goes before it.
+//!
+//! A flow or a user that comes with a packet goes to one of three lists of a [`DeficitScheduler`] by the same rules
+//! ([`Comer`]): sparse ones, which need no more than their share; new ones, which have a credit for their life, so that
+//! first packets do not wait (the new list of RFC 8290, here a budget); and the round. New flows of a user that is not
+//! new have a credit of their own ([`Users::credit_new_flow`]).
+//!
+//! Users of whom nothing has been heard share as one. Whoever sends to a range of addresses, as a scan does, makes a
+//! new user of each, and new users go first. So what goes to somebody who has not sent a packet since it was last
+//! forgotten has, all together, the share of one user. The first packet of a connection or of QUIC comes from the user,
+//! so nobody who asked for something waits for this. Calls are left to admission control, and to the share of packets
+//! without data. This holds only where users receive what is queued, and where the other direction is seen at all.
 
-use narrows_units::{Instant, Rate};
-use narrows_users::User;
+use narrows_flow::{FlowId, Tracker};
+use narrows_lists::NIL;
+use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_users::{CircuitId, Side, User, UserRule};
 
-use super::flow_state::FlowState;
-use crate::Ppm;
-use crate::deficit::{Carry, DeficitScheduler, Place, Terms};
+use super::control::ControlShare;
+use super::queues::FlowState;
+use super::{Arrival, signed};
+use crate::deficit::{Carry, DeficitScheduler, Place, Terms, Turn, member};
 use crate::new_flows::NewShare;
-use crate::users::Users;
+use crate::taq::{Common, DefaultConfig};
+use crate::users::{CircuitRates, Users};
+use crate::{Packet, Ppm, ShaperConfig};
 
-/// How flows share a link.
+/// New flows of a user that are sent first one after another, each with one packet: then they have to wait for what a
+/// user's rounds bring.
+const OF_NEW_FLOWS: i32 = 3;
+
+/// No instant at which anything was sent.
+const NEVER: Instant = Instant::FAR_FUTURE;
+
+/// A flow's turn, and its user.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+#[repr(C)]
+pub struct FlowTurn {
+    /// When data was last sent on; [`NEVER`] before.
+    served_at: Instant,
+    turn: Turn,
+    /// The record of its user: valid while packets wait, later perhaps another's.
+    #[cfg_attr(feature = "handover", serde(skip, default = "nobody"))]
+    user: u32,
+}
+
+/// The user of a flow that has just been taken over.
+#[cfg(feature = "handover")]
+const fn nobody() -> u32 {
+    NIL
+}
+
+member!(FlowState: turn.turn);
+
+impl Default for FlowTurn {
+    fn default() -> Self {
+        Self { served_at: NEVER, turn: Turn::default(), user: NIL }
+    }
+}
+
+impl FlowTurn {
+    /// The list the flow stands in.
+    pub const fn place(&self) -> Place {
+        self.turn.place()
+    }
+
+    /// When data was last sent on, if any was.
+    pub fn served_at(&self) -> Option<Instant> {
+        (self.served_at != NEVER).then_some(self.served_at)
+    }
+
+    /// Notes that data is sent on; whether it is the first.
+    pub fn served(&mut self, now: Instant) -> bool {
+        core::mem::replace(&mut self.served_at, now) == NEVER
+    }
+
+    /// Lets the flow send `bytes` more before the old ones.
+    pub const fn add_credit(&mut self, bytes: i32) {
+        self.turn.credit = self.turn.credit.saturating_add(bytes);
+    }
+
+    /// A new connection of the same addresses, which has `credit`, keeps the place and the user.
+    pub const fn restart(&mut self, credit: i32) {
+        self.turn.restart(credit);
+        self.served_at = NEVER;
+    }
+}
+
+/// How the link is shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    pub link: Rate,
-    pub new_share: Ppm,
+    link: ShaperConfig,
+    /// Whose a packet is.
+    users: UserRule,
+    /// The part of the link that packets without data may have before all flows.
+    control: Rate,
+    /// Bytes that a round adds; 0: the largest packet of late.
+    quantum: u32,
+    /// Bytes that a new flow, or a new user, may send before the old ones.
+    new_quantum: i32,
+    new_share: Ppm,
+    new_flows_first: bool,
+    rested_first: bool,
+}
+
+impl Rules {
+    pub fn new(common: &Common, config: &DefaultConfig, link: &ShaperConfig) -> Self {
+        Self {
+            link: *link,
+            users: common.users(link, common.by_user()),
+            control: Rate::from_bps(common.rho_r.of(link.rate.as_bps())),
+            quantum: config.quantum,
+            new_quantum: signed(config.new_quantum.into()),
+            new_share: config.new_share,
+            new_flows_first: config.new_flows_first,
+            rested_first: config.rested_first,
+        }
+    }
+}
+
+/// Lengths of packets on the link of late, in bytes: what a quantum and a round are reckoned by.
+#[derive(Clone, Copy, Debug)]
+pub struct Lengths {
+    /// Average of data packets, in 1/16 bytes.
+    mean: u64,
+    /// The time the link takes for such a packet.
+    time: Duration,
+    largest: u64,
+}
+
+impl Lengths {
+    fn new(link: &ShaperConfig) -> Self {
+        let mut new = Self { mean: 1500 << 4, time: Duration::ZERO, largest: 0 };
+        new.set_rate(link);
+        new
+    }
+
+    fn set_rate(&mut self, link: &ShaperConfig) {
+        self.time = link.rate.time_to_send(Bytes(self.mean >> 4));
+    }
+
+    /// Average of data packets, in bytes.
+    pub const fn mean(&self) -> u64 {
+        self.mean >> 4
+    }
+
+    /// Notes a packet that leaves and takes `cost` bytes of the link.
+    fn note(&mut self, link: &ShaperConfig, cost: Bytes, data: bool) {
+        // What conntrack has put together leaves in pieces again.
+        let wire = if cost > link.mtu { cost.min(link.largest()) } else { cost }.get();
+        self.largest = wire.max(self.largest - self.largest / 1024);
+        if data {
+            let before = self.mean();
+            self.mean = self.mean - (self.mean >> 4) + wire;
+            if self.mean() != before {
+                self.set_rate(link);
+            }
+        }
+    }
+
+    /// The average in 1/16 bytes and the largest, for another process.
+    #[cfg(feature = "handover")]
+    pub const fn known(&self) -> (u64, u64) {
+        (self.mean, self.largest)
+    }
+
+    /// Goes on with what another process knew, as far as it can be true of this link.
+    #[cfg(feature = "handover")]
+    fn learn(&mut self, link: &ShaperConfig, mean: u64, largest: u64) {
+        let most = link.largest().get();
+        self.largest = largest.min(most);
+        self.mean = mean.clamp(1 << 4, most.max(1) << 4);
+        self.set_rate(link);
+    }
 }
 
 /// What is sent of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub flow: u32,
-    /// The list it stood in.
-    pub place: Place,
     /// Bytes on the link.
-    pub cost: i32,
+    pub cost: Bytes,
     /// Whether it is data.
     pub data: bool,
     /// Whether nothing of the flow waits any more.
     pub last: bool,
 }
 
-/// Users, and whose each flow is.
-#[derive(Debug)]
-pub struct ByUser {
-    pub users: Users<DeficitScheduler>,
-    new_quantum: i32,
-}
-
-impl ByUser {
-    fn find_or_make(&mut self, user: User) -> u32 {
-        let credit = self.new_quantum;
-        self.users.find_or_make(user, || (DeficitScheduler::EMPTY, credit))
-    }
-}
-
 /// Who is served next.
 #[derive(Debug)]
 pub struct Turns {
+    rules: Rules,
+    lengths: Lengths,
+    new_share: NewShare,
+    control: ControlShare,
     /// All flows, where there are no users.
     all: DeficitScheduler,
-    pub by_user: Option<Box<ByUser>>,
-    new_share: NewShare,
+    users: Option<Box<Users<DeficitScheduler>>>,
     /// Flows with packets waiting.
     flows: u32,
 }
 
 impl Turns {
-    /// Nobody; `users` for two levels.
-    pub fn new(rules: Rules, new_quantum: i32, users: Option<Users<DeficitScheduler>>) -> Self {
-        let Rules { link, new_share } = rules;
-        let by_user = users.map(|users| Box::new(ByUser { users, new_quantum }));
-        Self { all: DeficitScheduler::EMPTY, by_user, new_share: NewShare::new(link, new_share), flows: 0 }
+    /// Nobody. Records of `pools` users are kept where the link is shared between users.
+    pub fn new(rules: Rules, by_user: bool, pools: usize, seed: u64) -> Self {
+        let users = || Users::new(Carry::Forget, pools, rules.link.rate, rules.new_share, seed);
+        Self {
+            rules,
+            lengths: Lengths::new(&rules.link),
+            new_share: NewShare::new(rules.link.rate, rules.new_share),
+            control: ControlShare::UNUSED,
+            all: DeficitScheduler::EMPTY,
+            users: by_user.then(|| Box::new(users())),
+            flows: 0,
+        }
     }
 
-    pub fn reconfigure(&mut self, rules: Rules, new_quantum: i32) {
-        self.new_share = NewShare::new(rules.link, rules.new_share);
-        if let Some(by) = &mut self.by_user {
-            by.users.reconfigure(rules.link, rules.new_share);
-            by.new_quantum = new_quantum;
+    pub fn reconfigure(&mut self, rules: Rules) {
+        self.rules = rules;
+        self.lengths.set_rate(&rules.link);
+        self.new_share = NewShare::new(rules.link.rate, rules.new_share);
+        if let Some(users) = &mut self.users {
+            users.reconfigure(rules.link.rate, rules.new_share);
         }
+    }
+
+    pub fn set_rates(&mut self, rates: &CircuitRates) {
+        if let Some(users) = &mut self.users {
+            users.set_rates(rates.clone());
+        }
+    }
+
+    pub const fn lengths(&self) -> &Lengths {
+        &self.lengths
+    }
+
+    #[cfg(feature = "handover")]
+    pub fn learn_lengths(&mut self, mean: u64, largest: u64) {
+        self.lengths.learn(&self.rules.link, mean, largest);
     }
 
     /// Flows with packets waiting.
@@ -76,37 +245,267 @@ impl Turns {
         self.flows as usize
     }
 
-    /// The user of a flow that has a packet from now on; `None` where there are no users.
-    pub fn enter(&mut self, flow: &mut FlowState, user: User) -> Option<u32> {
-        let by = self.by_user.as_mut()?;
-        // It mostly is whose it was.
-        if !by.users.is_of(flow.user, user) {
-            flow.user = by.find_or_make(user);
+    /// Users with packets waiting, where there are users.
+    pub fn users(&self) -> Option<usize> {
+        self.users.as_ref().map(|users| users.waiting())
+    }
+
+    /// When somebody may be served, where there are users.
+    pub fn next_ready(&self, now: Instant) -> Option<Option<Instant>> {
+        self.users.as_ref().map(|users| users.next_ready(now))
+    }
+
+    /// The quantum. With less than the largest packet a flow would miss a round now and then, with more it would have
+    /// several packets in one: either way somebody waits longer than a round.
+    pub fn quantum(&self) -> i32 {
+        signed(if self.rules.quantum == 0 { self.lengths.largest.max(64) } else { self.rules.quantum.into() })
+    }
+
+    pub const fn new_quantum(&self) -> i32 {
+        self.rules.new_quantum
+    }
+
+    /// The time the link takes for a quantum.
+    pub fn quantum_time(&self) -> Duration {
+        self.rules.link.rate.time_to_send(Bytes(u64::from(self.quantum().unsigned_abs())))
+    }
+
+    /// The time from one turn of a flow to the next: a round of users for each flow of its user.
+    pub fn round(&self, flow: &FlowTurn) -> Duration {
+        self.round_of(Some(flow.user))
+    }
+
+    /// The same of a flow of this user.
+    fn round_of(&self, user: Option<u32>) -> Duration {
+        let Some(users) = &self.users else { return self.lengths.time * self.flows.max(1).into() };
+        let user = user.and_then(|user| users.get(user));
+        let flows = user.map_or(1, |user| user.flows.max(1));
+        let own = user.and_then(|user| user.rate()).map(|rate| rate.time_to_send(Bytes(self.lengths.mean())));
+        self.user_round().max(own.unwrap_or(Duration::ZERO)) * u64::from(flows)
+    }
+
+    /// The time it takes to send one data packet of every user who waits.
+    fn user_round(&self) -> Duration {
+        self.lengths.time * self.users().unwrap_or(0).max(1) as u64
+    }
+
+    /// The user that a flow counts for.
+    fn user(&self, flow: &FlowTurn, tracker: &Tracker, id: FlowId, circuit: Option<CircuitId>) -> User {
+        if let Some(circuit) = circuit {
+            return User::circuit(circuit);
+        }
+        let user = tracker.user(id);
+        let Some(users) = self.users.as_ref().filter(|_| self.rules.link.users == Side::Destination) else {
+            return user;
+        };
+        let stranger = !tracker.flow(id).is_call() && users.is_stranger(user, Some(flow.user));
+        if stranger { User::STRANGERS } else { user }
+    }
+
+    /// The record of the user of a flow that has a packet from now on, made if there is none; `None` where there are no
+    /// users.
+    pub fn enter_user(
+        &mut self,
+        flow: &mut FlowTurn,
+        tracker: &Tracker,
+        id: FlowId,
+        circuit: Option<CircuitId>,
+    ) -> Option<u32> {
+        let users = self.users.as_ref()?;
+        // Whose a flow with packets waiting is does not change. Else it mostly is whose it was.
+        let known = || circuit.is_none() && users.is_known(flow.user, tracker.user(id));
+        if flow.place() != Place::Idle || known() {
+            return Some(flow.user);
+        }
+        let user = self.user(flow, tracker, id, circuit);
+        let users = self.users.as_mut()?;
+        if !users.is_of(flow.user, user) {
+            flow.user = users.find_or_make(user, || (DeficitScheduler::EMPTY, self.rules.new_quantum));
         }
         Some(flow.user)
     }
 
-    /// A user has sent something, of `flow` if that is known.
-    pub fn hear(&mut self, user: User, flow: Option<&FlowState>) {
-        let Some(by) = &mut self.by_user else { return };
-        let likely = flow.map(|flow| flow.user).filter(|at| by.users.is_of(*at, user));
-        let at = likely.unwrap_or_else(|| by.find_or_make(user));
-        by.users.hear(at);
+    /// Notes who has sent a packet of the other direction, of a flow of ours if that is known.
+    pub fn hear(
+        &mut self,
+        flow: Option<&FlowTurn>,
+        tracker: &Tracker,
+        id: Option<FlowId>,
+        packet: &impl Packet,
+    ) {
+        if self.rules.link.users != Side::Destination || packet.circuit().is_some() {
+            return;
+        }
+        let Some(users) = &mut self.users else { return };
+        let user = || self.rules.users.user(&packet.header().key.reverse(), None);
+        let user = id.map_or_else(user, |id| tracker.user(id));
+        let likely = flow.map(|flow| flow.user).filter(|at| users.is_of(*at, user));
+        let credit = self.rules.new_quantum;
+        let at = likely.unwrap_or_else(|| users.find_or_make(user, || (DeficitScheduler::EMPTY, credit)));
+        users.hear(at);
+    }
+
+    /// Whether a packet without data may go before all flows: together they have their part of the link, and those of
+    /// one user no more than its share.
+    pub fn may_send_control(&mut self, now: Instant, user: Option<u32>, cost: Bytes) -> bool {
+        let may = |control: &mut ControlShare| control.charge(now, self.rules.control, cost);
+        match self.users.as_mut().zip(user) {
+            Some((users, user)) => {
+                let may = users.may_send_control(now, user) && may(&mut self.control);
+                if may {
+                    users.sent_control(now, user, self.rules.link.rate, cost);
+                }
+                may
+            }
+            None => may(&mut self.control),
+        }
+    }
+
+    /// Counts a packet that went before all flows: its user's rate pays for it.
+    pub fn sent_control(&mut self, now: Instant, packet: &impl Packet) {
+        let cost = self.rules.link.wire_len(packet.len());
+        if let (Some(users), Some(circuit)) = (&mut self.users, packet.circuit())
+            && let Some(user) = users.find(User::circuit(circuit))
+        {
+            users.pay(now, user, signed(cost.get()));
+        }
+        self.lengths.note(&self.rules.link, cost, false);
+    }
+
+    /// Puts a flow into a list that had nothing waiting until this packet came, and its user, if that had nothing.
+    pub fn join(
+        &mut self,
+        now: Instant,
+        flows: &mut [FlowState],
+        tracker: &Tracker,
+        id: FlowId,
+        first: &Arrival,
+    ) {
+        let user = self.enter_user(&mut flows[id.index()].turn, tracker, id, first.circuit);
+        let quantum = self.quantum();
+        let small = first.len.get() <= u64::from(quantum.unsigned_abs() / 2);
+        let comer = Comer {
+            now,
+            round_time: self.round_of(user),
+            quantum,
+            new_quantum: self.rules.new_quantum,
+            cost: first.cost,
+            request: small && first.tcp && self.may_send_control(now, user, Bytes(first.cost)),
+            new_flows_first: self.rules.new_flows_first,
+            rested_first: self.rules.rested_first,
+        };
+        let flow = &mut flows[id.index()].turn;
+        let place = comer.place(flow.served_at, &mut flow.turn);
+        let new = place != Place::Old && flow.served_at == NEVER;
+        let credit = if new { flow.turn.credit } else { 0 };
+        self.flows += 1;
+        let lists = match self.users.as_mut().zip(user) {
+            Some((users, user)) => {
+                let round_time = self.lengths.time * users.waiting().max(1) as u64;
+                join_user(users, user, credit, Comer { round_time, ..comer });
+                let state = users.at_mut(user);
+                state.flows += 1;
+                &mut state.lists
+            }
+            None => &mut self.all,
+        };
+        lists.enter(flows, id.0, place, quantum);
+    }
+
+    /// Takes a flow without backlog out of its list.
+    pub fn leave(&mut self, flows: &mut [FlowState], id: u32) {
+        let FlowTurn { turn, user: at, .. } = flows[id as usize].turn;
+        if turn.place() == Place::Idle {
+            return;
+        }
+        self.flows -= 1;
+        let Some(users) = &mut self.users else { return self.all.leave(flows, id) };
+        let user = users.at_mut(at);
+        user.lists.leave(flows, id);
+        user.flows -= 1;
+        if user.flows == 0 {
+            users.leave(at);
+        }
+    }
+
+    /// The flow to be served.
+    pub fn next(&mut self, now: Instant, flows: &mut [FlowState]) -> Option<u32> {
+        let quantum = self.quantum();
+        let lists = match &mut self.users {
+            Some(users) => {
+                let user = users.next(now, quantum, |_| 1)?;
+                &mut users.at_mut(user).lists
+            }
+            None => &mut self.all,
+        };
+        lists.next(flows, &Terms { quantum, carry: Carry::Forget, share: self.new_share })
+    }
+
+    /// Charges the flow that was chosen, and its user, for a packet that is sent.
+    pub fn sent(&mut self, now: Instant, flows: &mut [FlowState], sent: Sent) {
+        let Sent { flow: id, cost, data, last } = sent;
+        let (place, new_share) = (flows[id as usize].turn.place(), self.new_share);
+        let cost_signed = signed(cost.get());
+        self.flows -= u32::from(last);
+        let charge = |lists: &mut DeficitScheduler, flows: &mut [FlowState]| {
+            if last {
+                lists.leave(flows, id);
+            }
+            lists.charge(&mut flows[id as usize].turn.turn, new_share, place, cost_signed);
+        };
+        match &mut self.users {
+            None => charge(&mut self.all, flows),
+            Some(users) => users.sent(now, cost_signed, |user| {
+                user.unqueued();
+                user.flows -= u32::from(last);
+                charge(&mut user.lists, flows);
+                if data {
+                    user.served_at = now;
+                }
+            }),
+        }
+        self.lengths.note(&self.rules.link, cost, data);
+    }
+
+    /// Counts a packet of the flow that waits from now on.
+    pub fn queued(&mut self, flow: &FlowTurn) {
+        if let Some(users) = &mut self.users {
+            users.queued(flow.user);
+        }
+    }
+
+    /// Counts a packet of the flow that waits no longer, but is not sent.
+    pub fn unqueued(&mut self, flow: &FlowTurn) {
+        if let Some(users) = &mut self.users {
+            users.at_mut(flow.user).unqueued();
+        }
+    }
+
+    /// The flow that makes room where there are `limit` packets: one of a user who has more than its part of that; else
+    /// `longest`, or if no flow has more than a packet or two, one that is served last.
+    pub fn victim(&self, flows: &[FlowState], limit: usize, longest: Option<u32>) -> Option<u32> {
+        let Some(users) = &self.users else { return longest.or_else(|| self.all.last()) };
+        if let Some(user) = users.beyond(limit) {
+            return longest
+                .filter(|id| flows[*id as usize].turn.user == user)
+                .or_else(|| users.at(user).lists.last());
+        }
+        longest.or_else(|| users.at(users.last()?).lists.last())
     }
 
     /// Has the record of a flow's user fetched that is needed soon.
-    pub fn prefetch(&self, flow: &FlowState) {
-        if let Some(by) = &self.by_user {
-            by.users.prefetch(flow.user);
+    pub fn prefetch(&self, flow: &FlowTurn) {
+        if let Some(users) = &self.users {
+            users.prefetch(flow.user);
         }
     }
 
     /// The flows that are most likely served next, while the record of the user after theirs is fetched.
     pub fn soon(&self, flows: &[FlowState]) -> [Option<u32>; 2] {
-        match &self.by_user {
-            Some(by) => {
-                let (first, second) = by.users.soon();
-                [first.and_then(|lists| lists.soon().first()), second.and_then(|lists| lists.soon().first())]
+        match &self.users {
+            Some(users) => {
+                let (first, second) = users.soon();
+                [first, second].map(|lists| lists.and_then(|lists| lists.soon().first()))
             }
             None => {
                 let list = self.all.soon();
@@ -115,89 +514,166 @@ impl Turns {
             }
         }
     }
+}
 
-    /// Puts a flow with a new backlog into a list; see [`DeficitScheduler::enter`].
-    pub fn enter_list(&mut self, flows: &mut [FlowState], id: u32, place: Place, quantum: i32) {
-        self.flows += 1;
-        let lists = match &mut self.by_user {
-            Some(by) => {
-                let user = by.users.at_mut(flows[id as usize].user);
-                user.flows += 1;
-                &mut user.lists
-            }
-            None => &mut self.all,
-        };
-        lists.enter(flows, id, place, quantum);
-    }
-
-    /// Takes a flow without backlog out of its list.
-    pub fn leave(&mut self, flows: &mut [FlowState], id: u32) {
-        if flows[id as usize].turn.place() == Place::Idle {
+/// Puts a user with a new backlog into a list. Where each user has one flow it goes where that would go if there were
+/// no users. A new flow with `credit` of a user who is not new goes first now and then.
+fn join_user<S>(users: &mut Users<S>, at: u32, credit: i32, comer: Comer) {
+    let Comer { quantum, new_quantum, new_flows_first, .. } = comer;
+    // A quarter more than one packet: for what a handshake sends beside its full one.
+    let wanted = credit.min(new_quantum + new_quantum / 4);
+    let most = OF_NEW_FLOWS * new_quantum;
+    let first = comer.first_of_new();
+    match users.at(at).turn.place() {
+        Place::Idle => {}
+        Place::Old if new_flows_first => {
+            users.credit_new_flow(at, wanted, most, first);
             return;
         }
-        self.flows -= 1;
-        let Some(by) = &mut self.by_user else { return self.all.leave(flows, id) };
-        let at = flows[id as usize].user;
-        let user = by.users.at_mut(at);
-        user.lists.leave(flows, id);
-        user.flows -= 1;
-        if user.flows == 0 {
-            by.users.leave(at);
+        _ => return,
+    }
+    let user = users.at_mut(at);
+    let rounds = rounds_since(user.served_at, comer.now, comer.round_time);
+    let place = comer.place(user.served_at, &mut user.turn);
+    user.forget(quantum, rounds);
+    let credited = place == Place::Old && new_flows_first && users.credit_new_flow(at, wanted, most, first);
+    users.enter(at, if credited { first } else { place }, quantum);
+}
+
+/// Rounds since somebody was served.
+fn rounds_since(served_at: Instant, now: Instant, round_time: Duration) -> i32 {
+    let rounds = now.since(served_at).as_nanos() / round_time.as_nanos().max(1);
+    if served_at == NEVER { 0 } else { i32::try_from(rounds).unwrap_or(i32::MAX) }
+}
+
+/// Somebody who has something waiting again, a flow or a user: what decides where it goes.
+#[derive(Clone, Copy, Debug)]
+struct Comer {
+    now: Instant,
+    round_time: Duration,
+    quantum: i32,
+    new_quantum: i32,
+    /// Bytes of the link that its packet takes.
+    cost: u64,
+    /// Whether the packet is of TCP and half a quantum at most, so mostly a request, to which the answer has a wait of
+    /// its own; and such may go before all.
+    request: bool,
+    new_flows_first: bool,
+    /// Whether a comer that has rested, or comes with a packet that it has saved up for, goes first.
+    rested_first: bool,
+}
+
+impl Comer {
+    /// The list it goes to. Its credit and its debt are those it has from now on.
+    fn place(&self, served_at: Instant, turn: &mut Turn) -> Place {
+        let accrued = self.accrued(served_at, turn.deficit);
+        let rested = self.rested_first && served_at != NEVER && self.now.since(served_at) >= self.round_time;
+        if rested {
+            // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small
+            // packets whose round trip is longer than a round live off the credit, several packets a round trip, while
+            // the others have one a round.
+            turn.credit = turn.credit.max(self.new_quantum.min(self.quantum));
+            turn.deficit = turn.deficit.max(0);
+        } else {
+            turn.credit = turn.credit.max(accrued);
+        }
+        // A packet that takes more than half of the credit has all of it. What it left, however little, would let a
+        // second one go first: 8 bytes of 1514 where the MTU is 1492.
+        let cost = signed(self.cost);
+        if cost > turn.credit / 2 {
+            turn.credit = turn.credit.min(cost);
+        }
+        if turn.credit <= 0 || !self.new_flows_first {
+            Place::Old
+        } else if rested || accrued > 0 {
+            Place::Sparse
+        } else {
+            self.first_of_new()
         }
     }
 
-    /// The flow to be served.
-    pub fn next(&mut self, now: Instant, quantum: i32, flows: &mut [FlowState]) -> Option<u32> {
-        let lists = match &mut self.by_user {
-            Some(by_user) => {
-                let user = by_user.users.next(now, quantum, |_| 1)?;
-                &mut by_user.users.at_mut(user).lists
-            }
-            None => &mut self.all,
-        };
-        lists.next(flows, &Terms { quantum, carry: Carry::Forget, share: self.new_share })
+    /// The list of a comer that has something of its first credit left.
+    const fn first_of_new(&self) -> Place {
+        if self.request { Place::Sparse } else { Place::New }
     }
 
-    /// A packet of the flow that was chosen is sent: it is charged for it, and so is its user.
-    pub fn sent(&mut self, now: Instant, flows: &mut [FlowState], sent: Sent) {
-        self.flows -= u32::from(sent.last);
-        let Some(by) = &mut self.by_user else {
-            if sent.last {
-                self.all.leave(flows, sent.flow);
-            }
-            self.all.charge(&mut flows[sent.flow as usize].turn, self.new_share, sent.place, sent.cost);
-            return;
-        };
-        let new_share = self.new_share;
-        by.users.sent(now, sent.cost, |user| {
-            user.unqueued();
-            if sent.last {
-                user.lists.leave(flows, sent.flow);
-                user.flows -= 1;
-            }
-            user.lists.charge(&mut flows[sent.flow as usize].turn, new_share, sent.place, sent.cost);
-            if sent.data {
-                user.served_at = now;
-            }
-        });
+    /// The bytes that its packet takes of the link, if its share of the time since it was last served is as much; else
+    /// nothing. So keystrokes, calls and queries, which come more than once a round and need less than a quantum, do
+    /// not wait for a round. At once or later, such a comer has its share, and nobody else's.
+    fn accrued(&self, served_at: Instant, deficit: i32) -> i32 {
+        if !self.rested_first || self.cost == 0 || served_at == NEVER || deficit < 0 {
+            return 0;
+        }
+        let waited = self.now.since(served_at).min(self.round_time).as_nanos();
+        let share = u128::from(self.quantum.unsigned_abs()) * u128::from(waited);
+        let due = u128::from(self.cost) * u128::from(self.round_time.as_nanos());
+        if share >= due { signed(self.cost) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
     }
 
-    /// A packet of the flow waits from now on, or no longer.
-    pub fn queued(&mut self, flow: &FlowState, more: bool) {
-        if let Some(by) = &mut self.by_user {
-            if more { by.users.queued(flow.user) } else { by.users.at_mut(flow.user).unqueued() }
+    /// At 1 s, rounds of 100 ms, quanta of 1000 bytes, new ones may send 1500; a packet of so many bytes.
+    fn comer(cost: u64) -> Comer {
+        Comer {
+            now: at(1000),
+            round_time: Duration::from_millis(100),
+            quantum: 1000,
+            new_quantum: 1500,
+            cost,
+            request: false,
+            new_flows_first: true,
+            rested_first: true,
         }
     }
 
-    /// Who makes room where there are `limit` packets: a flow of a user who has more than its part of that; else
-    /// `longest`, or if no flow has more than a packet or two, one that is served last.
-    pub fn victim(&self, flows: &[FlowState], limit: usize, longest: Option<u32>) -> Option<u32> {
-        let Some(by) = &self.by_user else { return longest.or_else(|| self.all.last()) };
-        if let Some(user) = by.users.beyond(limit) {
-            return longest
-                .filter(|id| flows[*id as usize].user == user)
-                .or_else(|| by.users.at(user).lists.last());
-        }
-        longest.or_else(|| by.users.at(by.users.last()?).lists.last())
+    /// Where a comer goes, and the credit and deficit it has then.
+    fn goes(comer: Comer, served_at: Instant, credit: i32, deficit: i32) -> (Place, i32, i32) {
+        let mut turn = Turn::with_credit(credit);
+        turn.deficit = deficit;
+        (comer.place(served_at, &mut turn), turn.credit, turn.deficit)
+    }
+
+    #[test]
+    fn a_new_comer_spends_its_credit_and_a_request_goes_first() {
+        assert_eq!(goes(comer(600), NEVER, 1500, 0), (Place::New, 1500, 0));
+        assert_eq!(goes(comer(800), NEVER, 1500, 0), (Place::New, 800, 0), "more than half: all of it");
+        assert_eq!(goes(Comer { request: true, ..comer(100) }, NEVER, 1500, 0).0, Place::Sparse);
+        assert_eq!(goes(comer(600), NEVER, 0, 0).0, Place::Old);
+        assert_eq!(goes(Comer { new_flows_first: false, ..comer(600) }, NEVER, 1500, 0).0, Place::Old);
+    }
+
+    #[test]
+    fn who_has_rested_for_a_round_has_a_quantum_and_no_debt() {
+        assert_eq!(goes(comer(400), at(900), -700, -300), (Place::Sparse, 1000, 0));
+        let unrested = Comer { rested_first: false, ..comer(400) };
+        assert_eq!(goes(unrested, at(900), -700, -300), (Place::Old, 0, -300));
+    }
+
+    #[test]
+    fn who_needs_no_more_than_its_share_is_sparse() {
+        // 50 ms of 100 are half a round: 500 bytes.
+        assert_eq!(goes(comer(500), at(950), 0, 0), (Place::Sparse, 500, 0));
+        assert_eq!(goes(comer(501), at(950), 0, 0).0, Place::Old);
+        assert_eq!(goes(comer(500), at(950), 0, -1).0, Place::Old, "a debt comes first");
+    }
+
+    #[test]
+    fn lengths_follow_what_leaves() {
+        let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) };
+        let mut lengths = Lengths::new(&link);
+        assert_eq!((lengths.mean(), lengths.time), (1500, Duration::from_millis(20)));
+        lengths.note(&link, Bytes(300), true);
+        // 15/16 of 1500 and 1/16 of 300.
+        assert_eq!((lengths.mean(), lengths.largest), (1425, 300));
+        assert_eq!(lengths.time, Duration::from_millis(19));
+        lengths.note(&link, Bytes(60_000), false);
+        assert_eq!((lengths.mean(), lengths.largest), (1425, 1500), "it leaves in pieces; and is no data");
     }
 }
