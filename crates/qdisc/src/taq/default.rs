@@ -181,16 +181,21 @@ impl<P: Packet> DefaultMode<P> {
         let arrival = Arrival::new(&packet, &self.link);
         // Only these can be.
         let doubtful = seen.kind == PacketKind::Retransmission || !arrival.tcp;
-        if doubtful && self.is_of_no_use(now, id, packet.header(), seen.kind, verdicts) {
-            self.counters.suppressed += 1;
-            verdicts.push(Verdict::Suppressed { packet });
-            return;
+        if doubtful {
+            // A copy of the header, seldom made: with a reference the packet itself would be copied at each call.
+            let header = *packet.header();
+            if self.is_of_no_use(now, id, &header, seen.kind, verdicts) {
+                self.counters.suppressed += 1;
+                verdicts.push(Verdict::Suppressed { packet });
+                return;
+            }
         }
         let bare = arrival.tcp && !arrival.data && self.config.new_flows_first;
         if bare && self.may_go_before_flows(now, id, packet.header(), &arrival) {
             self.queues.push_control(id, packet);
         } else {
-            let repairs = seen.kind == PacketKind::Retransmission && self.goes_first(id, packet.header());
+            let timestamps = packet.header().tcp.and_then(|tcp| tcp.timestamps);
+            let repairs = seen.kind == PacketKind::Retransmission && self.goes_first(id, timestamps);
             let end = if repairs { End::Front } else { End::Back };
             let new_data = matches!(
                 seen.kind,
@@ -248,7 +253,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
     /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
-    fn goes_first(&mut self, id: FlowId, retransmission: &Header) -> bool {
+    fn goes_first(&mut self, id: FlowId, timestamps: Option<(u32, u32)>) -> bool {
         let waiting = self.queues.state(id).waiting();
         if !self.config.retransmissions_first
             || waiting == 0
@@ -256,8 +261,7 @@ impl<P: Packet> DefaultMode<P> {
         {
             return false;
         }
-        let Some(tcp) = retransmission.tcp.as_ref() else { return false };
-        let Some((tsval, _)) = tcp.timestamps else { return true };
+        let Some((tsval, _)) = timestamps else { return true };
         let mut next = self.queues.front(id);
         while let Some(at) = next {
             let packet = self.queues.packet_mut(at);
@@ -286,8 +290,7 @@ impl<P: Packet> DefaultMode<P> {
         let id = self.queues.next_flow(now)?;
         let at = self.queues.front(id)?;
         let leaving = Leaving::new(self.queues.packet(at).header(), self.queues.is_new_data(at));
-        let cost = self.link.wire_len(leaving.len);
-        let first_data = self.queues.serve(now, id, at, cost, leaving.is_data());
+        let first_data = self.queues.serve(now, id, at, leaving.len, leaving.is_data());
         self.note_departure(now, id, &leaving);
         let packet = self.queues.packet(at);
         if first_data && leaving.tcp.is_some() && self.common.admission {

@@ -445,6 +445,7 @@ impl<P: Packet> FlowQueues<P> {
     }
 
     /// Takes a packet of `len` bytes out of its flow's queue and the counts; whether it was the last.
+    #[inline]
     fn unlink(&mut self, id: FlowId, at: u32, len: Bytes) -> bool {
         let queue = &mut self.flows[id.index()].queue;
         let before = queue.bytes;
@@ -457,11 +458,11 @@ impl<P: Packet> FlowQueues<P> {
         last
     }
 
-    /// Counts packet `at` of the flow that was chosen as sent; whether it is the flow's first data. It stays at its place
-    /// until [`Self::release`], so that it is copied once, to where the driver wants it.
-    pub fn serve(&mut self, now: Instant, id: FlowId, at: u32, cost: Bytes, data: bool) -> bool {
-        let last = self.unlink(id, at, self.packet(at).len());
-        self.turns.sent(now, &mut self.flows, Sent { flow: id.0, cost, data, last });
+    /// Counts packet `at`, of `len` bytes, of the flow that was chosen as sent; whether it is the flow's first data. It
+    /// stays at its place until [`Self::release`], so that it is copied once, to where the driver wants it.
+    pub fn serve(&mut self, now: Instant, id: FlowId, at: u32, len: Bytes, data: bool) -> bool {
+        let last = self.unlink(id, at, len);
+        self.turns.sent(now, &mut self.flows, Sent { flow: id.0, len, data, last });
         let packet = self.packets[at as usize].as_ref().expect(IN_USE);
         self.tracker.departed(now, id, packet.header());
         data && self.flows[id.index()].turn.served(now)

@@ -179,8 +179,7 @@ impl Lengths {
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub flow: u32,
-    /// Bytes on the link.
-    pub cost: Bytes,
+    pub len: Bytes,
     /// Whether it is data.
     pub data: bool,
     /// Whether nothing of the flow waits any more.
@@ -443,22 +442,15 @@ impl Turns {
 
     /// Charges the flow that was chosen, and its user, for a packet that is sent.
     pub fn sent(&mut self, now: Instant, flows: &mut [FlowState], sent: Sent) {
-        let Sent { flow: id, cost, data, last } = sent;
-        let (place, new_share) = (flows[id as usize].turn.place(), self.new_share);
-        let cost_signed = signed(cost.get());
+        let Sent { len, data, last, .. } = sent;
+        let cost = self.rules.link.wire_len(len);
         self.flows -= u32::from(last);
-        let charge = |lists: &mut DeficitScheduler, flows: &mut [FlowState]| {
-            if last {
-                lists.leave(flows, id);
-            }
-            lists.charge(&mut flows[id as usize].turn.turn, new_share, place, cost_signed);
-        };
         match &mut self.users {
-            None => charge(&mut self.all, flows),
-            Some(users) => users.sent(now, cost_signed, |user| {
+            None => charge(&mut self.all, flows, self.new_share, signed(cost.get()), sent),
+            Some(users) => users.sent(now, signed(cost.get()), |user| {
                 user.unqueued();
                 user.flows -= u32::from(last);
-                charge(&mut user.lists, flows);
+                charge(&mut user.lists, flows, self.new_share, signed(cost.get()), sent);
                 if data {
                     user.served_at = now;
                 }
@@ -514,6 +506,16 @@ impl Turns {
             }
         }
     }
+}
+
+/// Charges a flow for what is sent of it and takes `cost` bytes of the link; with its last packet it leaves its list.
+#[inline]
+fn charge(lists: &mut DeficitScheduler, flows: &mut [FlowState], share: NewShare, cost: i32, sent: Sent) {
+    let place = flows[sent.flow as usize].turn.place();
+    if sent.last {
+        lists.leave(flows, sent.flow);
+    }
+    lists.charge(&mut flows[sent.flow as usize].turn.turn, share, place, cost);
 }
 
 /// Puts a user with a new backlog into a list. Where each user has one flow it goes where that would go if there were
