@@ -3,12 +3,8 @@
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::Flags;
 
-use crate::sender::{ACKS, DUPTHRESH, Phase, Seen, Sender};
-
-/// Acknowledgments that are kept until the sender's clock is known.
-const MOST_ECHOES: usize = 64;
-/// Few round trips are longer.
-const LONG_TRIP: Duration = Duration::from_secs(1);
+use crate::sender::{DUPTHRESH, Phase, Seen, Sender};
+use crate::tolerances::{ACKS, LONG_TRIP, MOST_ECHOES, SOONEST};
 
 impl Sender {
     /// Whether an ACK passed that the sender reacts to now.
@@ -74,7 +70,7 @@ impl Sender {
 
     /// What an ACK that passes now can answer was seen no later. Some round trips are shorter than all that were timed.
     fn answered(&self, now: Instant) -> Instant {
-        let least = self.trips.receiver_least().unwrap_or_default() / 4 * 3;
+        let least = SOONEST.of(self.trips.receiver_least().unwrap_or_default());
         Instant::from_nanos(now.as_nanos().saturating_sub(least.as_nanos()))
     }
 

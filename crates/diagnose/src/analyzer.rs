@@ -9,6 +9,10 @@ use crate::connections::Connections;
 use crate::counts::Counts;
 use crate::report::FlowReport;
 use crate::sender::{Around, Seen};
+use crate::tolerances::{
+    CLOCKS, CLOCKS_OF_20, FIRSTS, FIRSTS_TO_LASTS, LATE_BY_CLOCK, LATE_WITHOUT, LOSSES, LOSSES_IN, WAITS,
+    WAITS_LOWEST,
+};
 
 /// Bounds of an [`Analyzer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +47,7 @@ impl Losses {
 
     /// More than a hundredth, and more than chance.
     fn any(self) -> bool {
-        self.lost >= 5 && self.lost * 100 > self.segments
+        self.lost >= LOSSES && self.lost * LOSSES_IN > self.segments
     }
 }
 
@@ -61,9 +65,9 @@ impl Waits {
         let at = (ratio.log2() * 4.0) as usize;
         self.buckets[at.min(31)] += 1;
         self.all += 1;
-        if self.all >= 20 {
+        if self.all >= WAITS {
             // The lower end of the bucket in which the lowest third ends.
-            let mut left = self.all / 3;
+            let mut left = self.all / WAITS_LOWEST;
             let low = self.buckets.iter().position(|n| {
                 let found = left < *n;
                 left = left.saturating_sub(*n);
@@ -85,7 +89,7 @@ struct Tails {
 impl Tails {
     /// None of them probes tails. A probe may have been lost before the capture, so a few firsts say nothing.
     fn plain(self) -> bool {
-        self.first >= 4 && self.last * 8 < self.first
+        self.first >= FIRSTS && self.last * FIRSTS_TO_LASTS < self.first
     }
 }
 
@@ -100,7 +104,7 @@ impl Late {
     /// No more are due than by chance: other acknowledgments than those of new data restart the timer as well. Without
     /// the sender's clock many that are due leave the queue later, so fewer are chance.
     fn by_chance(self, stamps: bool) -> bool {
-        (self.due + 2) * if stamps { 4 } else { 8 } < self.others
+        (self.due + 2) * if stamps { LATE_BY_CLOCK } else { LATE_WITHOUT } < self.others
     }
 }
 
@@ -112,7 +116,7 @@ impl Rates {
     /// The rate of nearly all.
     fn usual(self) -> Option<usize> {
         let all: u64 = self.0.iter().sum();
-        self.0.iter().position(|n| *n >= 3 && *n * 20 >= all * 19)
+        self.0.iter().position(|n| *n >= CLOCKS && *n * 20 >= all * CLOCKS_OF_20)
     }
 }
 

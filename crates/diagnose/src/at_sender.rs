@@ -6,15 +6,9 @@
 use narrows_units::{Duration, Instant};
 
 use crate::findings::{Certainty, Repair};
-use crate::judge::LINUX_LEAST;
 use crate::outstanding::Known;
-use crate::sender::{ACKS, Phase, Seen, Sender};
-
-/// A host that is not busy answers within this time.
-const AT_ONCE: Duration = Duration::from_millis(2);
-
-/// A busy one within this.
-const BUSY: Duration = Duration::from_millis(30);
+use crate::sender::{Phase, Seen, Sender};
+use crate::tolerances::{ACKS, ANSWER_AT_SENDER, BUSY, EARLY_AT_SENDER, LINUX_LEAST, PACES};
 
 impl Sender {
     /// `None` if the capture is not there, or what is seen does not tell.
@@ -23,12 +17,12 @@ impl Sender {
         let least = self.trips.sender_least().filter(|_| self.at_sender())?;
         let overtaken = self.overtaken(known);
         let told = self.let_go(known, overtaken);
-        if heard <= least + AT_ONCE {
+        if heard <= least + ANSWER_AT_SENDER {
             return Some((told?, Certainty::Certain));
         }
         let first = p.tcp.seq.at_or_before(self.una);
         let waited = self.waited(p.sent);
-        let expired = waited >= self.trips.rto_least() * u64::from(self.factor) / 5 * 4;
+        let expired = waited >= EARLY_AT_SENDER.of(self.trips.rto_least() * u64::from(self.factor));
         let quiet = heard.min(self.quiet) >= LINUX_LEAST;
         match self.phase {
             Phase::Open if self.selective && (overtaken && self.paces() || !expired && !quiet) => {
@@ -70,7 +64,7 @@ impl Sender {
 
     /// Much of its new data leaves by itself.
     fn paces(&self) -> bool {
-        u64::from(self.alone) * 4 > self.counts.data
+        u64::from(self.alone) * PACES > self.counts.data
     }
 
     /// The first segment is sent again, which restarts the timer (Linux: `tcp_xmit_retransmit_queue`).

@@ -4,14 +4,7 @@
 
 use narrows_units::{Duration, Instant};
 
-/// Ticks in a second: those of Linux and most others, of old kernels with HZ 250 and 100. Coarser ones say too little.
-const RATES: [f64; 3] = [1000.0, 250.0, 100.0];
-/// From when on the rate can be told, by a tenth even if the queue makes half a second of difference.
-const SPAN: Duration = Duration::from_secs(5);
-/// Packets before that.
-const PACKETS: u32 = 8;
-/// Two clocks differ by no more in a second, nanoseconds.
-const DRIFT: f64 = 1e-4;
+use crate::tolerances::{DRIFT, RATE_FITS, RATE_PACKETS, RATE_SPAN, RATES};
 
 /// See the head of the file. All times are those of the capture.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,8 +57,8 @@ impl Clock {
         self.packets = self.packets.saturating_add(1);
         let span = now.since(first).as_secs_f64();
         let ticks = ticks(start, tsval);
-        if self.rate.is_none() && self.packets >= PACKETS && now.since(first) >= SPAN {
-            let fits = |rate: &f64| (ticks / *rate - span).abs() < 0.1 * span;
+        if self.rate.is_none() && self.packets >= RATE_PACKETS && now.since(first) >= RATE_SPAN {
+            let fits = |rate: &f64| (ticks / *rate - span).abs() < RATE_FITS * span;
             self.rate = RATES.iter().position(fits);
             if self.rate.is_none() {
                 // Something else than a clock: an offset for each connection that jumps, or a proxy.

@@ -5,6 +5,7 @@ use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::sender::{Around, Seen, Sender};
+use crate::tolerances::OPEN_ANSWER;
 
 /// The handshake, as far as it was seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,9 +160,7 @@ impl Connection {
         };
         let (cause, certainty, begun) = match s.shut {
             Some((shut, None)) => (Cause::ZeroWindow, Certainty::Likely, shut),
-            Some((shut, Some(open)))
-                if p.at.since(open) <= s.trips.sender_half() * 2 + Duration::from_millis(50) =>
-            {
+            Some((shut, Some(open))) if p.at.since(open) <= s.trips.sender_half() * 2 + OPEN_ANSWER => {
                 (Cause::ZeroWindow, Certainty::Certain, shut)
             }
             _ if from == 0 => (Cause::ClientIdle, Certainty::Likely, from_then),

@@ -4,7 +4,7 @@
 
 use narrows_units::{Duration, SeqNum};
 
-use crate::trips::LEAST_RTO;
+use crate::tolerances::LEAST_RTO;
 
 /// See the head of the file. It follows up at once and down by a quarter each round trip; a round trip that is shorter
 /// than the mean counts an eighth.

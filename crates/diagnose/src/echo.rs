@@ -6,9 +6,7 @@ use narrows_units::{Duration, Instant, SeqNum};
 use crate::findings::{Certainty, Repair};
 use crate::outstanding::Known;
 use crate::sender::{Phase, Seen, Sender};
-
-/// A host that answers is not later than this.
-pub(crate) const AT_ONCE: Duration = Duration::from_millis(35);
+use crate::tolerances::{ANSWER_BY_ECHO, RACK};
 
 impl Sender {
     /// For how long it had heard nothing when it sent what passes now.
@@ -21,13 +19,13 @@ impl Sender {
 
     /// What it has just heard has let this go.
     pub(crate) fn answers(&self) -> bool {
-        self.heard.is_some_and(|heard| heard <= AT_ONCE)
+        self.heard.is_some_and(|heard| heard <= ANSWER_BY_ECHO)
     }
 
     /// The same after RACK's reordering window (RFC 8985, section 6.2).
     fn answers_late(&self) -> bool {
-        let window = self.trips.least().unwrap_or_default() / 4;
-        self.heard.is_some_and(|heard| heard <= AT_ONCE + window)
+        let window = self.trips.least().unwrap_or_default() / RACK;
+        self.heard.is_some_and(|heard| heard <= ANSWER_BY_ECHO + window)
     }
 
     /// What made it send this again, if that was what it had just heard.
@@ -70,7 +68,7 @@ impl Sender {
     /// Or new data has followed the repairs, and this does not follow from what was acknowledged since.
     fn was_passed_over(&self, p: &Seen<'_>, known: &Known) -> bool {
         let overtaken = p.tcp.seq_end().before(self.repaired_to);
-        let again = !self.repairs_left && p.sent > self.advanced + self.react() + AT_ONCE;
+        let again = !self.repairs_left && p.sent > self.advanced + self.react() + ANSWER_BY_ECHO;
         self.selective && known.hole.is_some() && (overtaken || again)
     }
 

@@ -8,21 +8,12 @@ use narrows_units::{Duration, Instant, SeqNum};
 use crate::findings::{Certainty, Event, Place, Repair};
 use crate::outstanding::Known;
 use crate::schedule::{First, Schedule};
-use crate::sender::{ACKS, Phase, Seen, Sender};
-use crate::trips::MOST_RTO;
-
-/// A little less than the least RTO in use, 200 ms.
-pub(crate) const LEAST_WAIT: Duration = Duration::from_millis(170);
-/// Linux's least, with what its clock may be off.
-pub(crate) const LINUX_LEAST: Duration = Duration::from_millis(195);
-/// A host answers within this time, if nothing waits in a queue.
-const ANSWER: Duration = Duration::from_millis(45);
-/// The coarsest of the clocks in [`crate::clock`].
-pub(crate) const TICK: Duration = Duration::from_millis(10);
-/// Events that are kept of a sender; all are counted.
-const MOST_EVENTS: usize = 4096;
-/// No stack doubles more often than this (`tcp_retries2` is 15).
-const MOST_EXPIRIES: u32 = 15;
+use crate::sender::{Phase, Seen, Sender};
+use crate::tolerances::{
+    ACKS, ANSWER, AT_SENDER, DELAYED_ACK, EARLY, FIRST_TRIP, LATE_LEAST, LATE_MOST, LEAST_WAIT, LINUX_LEAST,
+    MOST_EVENTS, MOST_EXPIRIES, MOST_RTO, NEARER_TIMER, NEARLY, OFF_AT_SENDER, OVERTAKEN, OVERTAKEN_TOLD,
+    PROBE_LATE, RACK, REARMED, RESTART_OFF, SOONEST, TICK, TOO_SOON, TRIP,
+};
 
 impl Sender {
     /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
@@ -30,8 +21,8 @@ impl Sender {
     pub(crate) fn is_late(&self, p: &Seen<'_>, known: &Known) -> bool {
         let Some(hole) = known.hole else { return false };
         let age = p.at.since(hole);
-        let soon = self.trips.least().map_or(Duration::from_millis(20), |least| least / 4 * 3);
-        age < soon && (self.evidence.is_none() || age < Duration::from_millis(3))
+        let soon = self.trips.least().map_or(OVERTAKEN, |least| SOONEST.of(least));
+        age < soon && (self.evidence.is_none() || age < OVERTAKEN_TOLD)
     }
 
     /// What made the sender send this again.
@@ -118,7 +109,7 @@ impl Sender {
 
     fn timer_in_recovery(&self, known: &Known, waited: Duration) -> bool {
         let again = known.seen > 1 && !(self.selective && self.stamps);
-        self.waits_for_timer(waited) && (again || (waited >= self.rto() / 20 * 19 && !self.at_sender()))
+        self.waits_for_timer(waited) && (again || (waited >= NEARLY.of(self.rto()) && !self.at_sender()))
     }
 
     fn judge_open(&self, p: &Seen<'_>, known: &Known, end: SeqNum, waited: Duration) -> (Repair, Certainty) {
@@ -127,12 +118,11 @@ impl Sender {
             let due = told + self.soonest();
             // Nearer to when the timer expires than to when the ACKs have their effect.
             let expiry = self.restarted(p.sent) + self.rto() * u64::from(self.factor);
-            let late =
-                p.sent.since(told + react) > (expiry.since(told + react) / 2).max(Duration::from_millis(60));
+            let late = p.sent.since(told + react) > (expiry.since(told + react) / 2).max(NEARER_TIMER);
             if due <= p.sent && !(late && self.waits_for_timer(waited)) {
                 return (Repair::FastRetransmit, Certainty::Certain);
             }
-            if told <= p.sent && waited < self.rto() / 4 * 3 {
+            if told <= p.sent && waited < EARLY.of(self.rto()) {
                 // Sooner than it used to react, but far too soon for the timer.
                 return (Repair::FastRetransmit, Certainty::Likely);
             }
@@ -162,22 +152,22 @@ impl Sender {
         };
         let react = self.react();
         let trip = if self.stamps { self.trips.srtt() } else { self.trips.least() };
-        let patience = trip.unwrap_or_default() / 4;
-        let slack = self.slack(react / 4);
+        let patience = trip.unwrap_or_default() / RACK;
+        let slack = self.slack(react / RACK);
         let least = self.soonest();
         [first, latest].iter().any(|told| *told + least <= now && now <= *told + react + patience + slack)
     }
 
     /// It reacts no sooner than this.
     pub(crate) fn soonest(&self) -> Duration {
-        if self.at_sender() { Duration::ZERO } else { self.react_least() / 4 * 3 }
+        if self.at_sender() { Duration::ZERO } else { SOONEST.of(self.react_least()) }
     }
 
     /// How much later than its half of the round trip the sender may react.
     pub(crate) fn slack(&self, guess: Duration) -> Duration {
         match self.exact() {
             Some(_) => ANSWER,
-            None => guess.max(Duration::from_millis(30)).min(Duration::from_millis(120)),
+            None => guess.max(LATE_LEAST).min(LATE_MOST),
         }
     }
 
@@ -198,8 +188,8 @@ impl Sender {
         if !first {
             return (Repair::Probe, Certainty::Certain);
         }
-        let pto = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2 + Duration::from_millis(200);
-        if waited < pto.min(self.trips.rto()) / 4 * 5 {
+        let pto = self.trips.srtt().unwrap_or(FIRST_TRIP) * 2 + DELAYED_ACK;
+        if waited < PROBE_LATE.of(pto.min(self.trips.rto())) {
             (Repair::Probe, Certainty::Likely)
         } else {
             (Repair::Timeout, Certainty::Likely)
@@ -210,7 +200,7 @@ impl Sender {
     pub(crate) fn restarted(&self, now: Instant) -> Instant {
         let slack = match self.exact() {
             Some(_) => TICK,
-            None => self.react().saturating_sub(self.react_least() / 3),
+            None => self.react().saturating_sub(self.react_least() / RESTART_OFF),
         };
         self.timer.since(now, slack)
     }
@@ -224,7 +214,7 @@ impl Sender {
     /// its round trip.
     pub(crate) fn waits_for_timer(&self, waited: Duration) -> bool {
         let trip = self.trips.srtt().unwrap_or(LEAST_WAIT);
-        waited >= LEAST_WAIT.max(trip / 10 * 9)
+        waited >= LEAST_WAIT.max(TRIP.of(trip))
     }
 
     /// The timeout without back-off: what the round trips make of it. Without timestamps there are few samples, and
@@ -255,7 +245,7 @@ impl Sender {
     /// expired.
     fn rearms(&self, now: Instant) -> bool {
         let last = self.acks_seen.checked_sub(1).map(|n| self.acks[n % ACKS]);
-        let least = LINUX_LEAST.max(self.trips.rto() / 10 * 6);
+        let least = LINUX_LEAST.max(REARMED.of(self.trips.rto()));
         self.stamps && self.selective && last.is_some_and(|last| now.since(last) < least)
     }
 
@@ -263,19 +253,19 @@ impl Sender {
     fn on_time(&self, waited: Duration) -> bool {
         let wait = self.rto() * u64::from(self.factor);
         let off = waited.max(wait).saturating_sub(waited.min(wait));
-        off < wait / 14
+        off < wait / OFF_AT_SENDER
     }
 
     /// The capture is so near to the sender that what follows from an ACK is seen at once after it.
     pub(crate) fn at_sender(&self) -> bool {
-        self.trips.sender_least().is_some_and(|least| least < Duration::from_millis(10))
+        self.trips.sender_least().is_some_and(|least| least < AT_SENDER)
     }
 
     /// A silence so long that the timer cannot have stood still. Where losses before the capture hide what the sender
     /// does, other silences look much the same, so we ask for more.
     pub(crate) fn must_have_expired(&self, waited: Duration) -> bool {
         self.waits_for_timer(waited)
-            && (waited >= self.rto() / 4 * 3 || !(self.around.losses || self.at_sender()))
+            && (waited >= EARLY.of(self.rto()) || !(self.around.losses || self.at_sender()))
     }
 
     /// ACKs have told of a loss, and the repair that follows from that was not seen: it was lost on the way here. The
@@ -424,7 +414,10 @@ impl Sender {
             (Some(sent), Some((_, echoed))) => SeqNum(echoed).before(SeqNum(sent)),
             _ => {
                 beyond
-                    || self.trips.receiver_least().is_some_and(|least| p.at.since(latest.at) < least / 10 * 9)
+                    || self
+                        .trips
+                        .receiver_least()
+                        .is_some_and(|least| p.at.since(latest.at) < TOO_SOON.of(least))
             }
         };
         if early {

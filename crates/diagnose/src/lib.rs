@@ -44,6 +44,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod tolerances;
 mod trace;
 mod trips;
 mod window;

@@ -2,12 +2,13 @@
 //! was lost on the way here. Only what follows tells: an application's answer begins with a window of segments, and the
 //! timer sends a segment alone, and then what its ACK lets go (RFC 5681, section 3.1: the loss window is one segment).
 
-use narrows_units::{Duration, Instant, SeqNum};
+use narrows_units::{Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
 use crate::findings::{Cause, Certainty, Place, Repair};
 use crate::sender::{Seen, Sender};
 use crate::timer::Timer;
+use crate::tolerances::{LONE_LEAST, SOONEST};
 
 /// The first segment of an answer, of which it is not known yet, and what was known before it.
 #[derive(Clone, Copy, Debug)]
@@ -71,13 +72,14 @@ impl Sender {
         let Some(latest) = self.acks_seen.checked_sub(1) else { return false };
         let answered = self.acks[latest % self.acks.len()];
         let gap = p.at.since(answered);
-        let least = (self.react_least() / 4 * 3).max(Duration::from_millis(20));
+        let least = SOONEST.of(self.react_least()).max(LONE_LEAST);
         answered >= then && gap >= least && gap <= self.react() * 2 + self.slack(self.react() / 2)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use narrows_units::Duration;
     use narrows_wire::Flags;
 
     use super::*;

@@ -6,9 +6,7 @@ use std::collections::VecDeque;
 use narrows_units::{Instant, SeqNum};
 
 use crate::sender::Seen;
-
-/// The most segments kept of a sender. A window of 64 MB in packets of 1500 bytes has 45 000.
-const MOST: usize = 1 << 16;
+use crate::tolerances::MOST_SEGMENTS;
 
 /// Consecutive bytes that were sent together, or a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +100,7 @@ impl Outstanding {
 
     /// Adds a segment behind the last. `seen` is 0 for a hole.
     pub(crate) fn push(&mut self, start: SeqNum, end: SeqNum, p: &Seen<'_>, seen: u8) {
-        if self.list.len() >= MOST {
+        if self.list.len() >= MOST_SEGMENTS {
             self.pop();
         }
         self.holes += u32::from(seen == 0);
@@ -293,9 +291,9 @@ mod tests {
     #[test]
     fn it_never_grows_beyond_its_bound() {
         let mut o = Outstanding::default();
-        for n in 0..MOST as u32 + 10 {
+        for n in 0..MOST_SEGMENTS as u32 + 10 {
             o.push(seq(n), seq(n + 1), &seen(1, 1), 1);
         }
-        assert_eq!((o.count() as usize, o.first().unwrap().start), (MOST, seq(10)));
+        assert_eq!((o.count() as usize, o.first().unwrap().start), (MOST_SEGMENTS, seq(10)));
     }
 }

@@ -5,15 +5,7 @@ use narrows_units::{Duration, Instant, SeqNum};
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::frames::Frames;
 use crate::sender::{DUPTHRESH, Seen, Sender};
-
-/// A shorter silence is not a stall.
-pub(crate) const LEAST_STALL: Duration = Duration::from_millis(200);
-/// Frames of repairs that are kept as evidence.
-const EVIDENCE: usize = 6;
-/// Of so many packets, which are not seen but reckoned, four will have been under way.
-const MANY: u32 = 8;
-/// Stalls that are kept of a sender; the time spent in all is.
-const MOST_STALLS: usize = 1024;
+use crate::tolerances::{LEAST_STALL, MANY, MOST_STALLS, STALL_FRAMES, STALL_TRIPS, TELLING};
 
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +50,7 @@ impl Pending {
         self.backoff = factor;
         self.lost = self.lost.and(event.lost);
         self.inferred |= event.inferred;
-        if self.frames.len() < EVIDENCE {
+        if self.frames.len() < STALL_FRAMES {
             self.frames.push(event.frame);
         }
     }
@@ -74,7 +66,7 @@ impl Stall {
 impl Sender {
     /// From which silence on it stalls: 200 ms and two round trips.
     pub(crate) fn patience(&self) -> Duration {
-        LEAST_STALL.max(self.trips.trip() * 2)
+        LEAST_STALL.max(self.trips.trip() * STALL_TRIPS)
     }
 
     /// New data, or an acknowledgment of some, passes: a silence is over. From data to an acknowledgment the sender
@@ -219,7 +211,7 @@ impl Sender {
         // What was not seen, the window tells.
         let under_way = if self.around.losses { p.outstanding.max(p.flight) } else { p.outstanding };
         let hidden = p.outstanding == 0 && under_way >= MANY;
-        if p.outstanding < 4 && !hidden || (1..DUPTHRESH).contains(&p.dupacks) {
+        if p.outstanding < TELLING && !hidden || (1..DUPTHRESH).contains(&p.dupacks) {
             let full = p.window.is_some_and(|w| self.mss > 0 && w < self.mss * (under_way + 1));
             let cause = if full { Cause::SmallReceiveWindow } else { Cause::SmallCongestionWindow };
             return (cause, sure);

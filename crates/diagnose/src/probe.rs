@@ -3,14 +3,10 @@
 
 use narrows_units::{Duration, Instant};
 
-use crate::echo::AT_ONCE;
 use crate::findings::{Certainty, Event, Place, Repair};
-use crate::judge::LEAST_WAIT;
 use crate::outstanding::Known;
 use crate::sender::{Phase, Seen, Sender};
-
-/// What a probe allows for where a single segment is under way (RFC 8985, section 7.2; Linux: `TCP_RTO_MIN`).
-const DELAYED: Duration = Duration::from_millis(200);
+use crate::tolerances::{ANSWER_BY_ECHO, DELAYED_ACK, FIRST_TRIP, LEAST_WAIT, PROBE_EARLY, SAMPLE};
 
 impl Sender {
     /// From when until when its next probe of the tail is due (RFC 8985, section 7.2): two round trips after the
@@ -22,11 +18,11 @@ impl Sender {
         let heard = self.restarted(now);
         let from = heard.max(self.sent_before);
         let (srtt, rto) = (self.trips.srtt()?, self.rto());
-        let pto = srtt * 2 + if self.out.count() == 1 { DELAYED } else { Duration::ZERO };
+        let pto = srtt * 2 + if self.out.count() == 1 { DELAYED_ACK } else { Duration::ZERO };
         let due = |timer: Instant| (from + pto).min((timer + rto).max(from));
         let first = self.out.first().filter(|first| first.seen > 0);
         Some(match first {
-            _ if self.sent_before + AT_ONCE < heard && !jumped => (due(heard), due(heard)),
+            _ if self.sent_before + ANSWER_BY_ECHO < heard && !jumped => (due(heard), due(heard)),
             Some(first) => (due(first.sent), due(first.sent)),
             None => (from + rto.saturating_sub(srtt).min(pto), due(heard)),
         })
@@ -35,7 +31,7 @@ impl Sender {
     /// When its probe is due; if this may be it, now.
     pub(crate) fn tail_probe(&self, now: Instant, jumped: bool) -> Option<Instant> {
         let (early, late) = self.tail_due(now, jumped)?;
-        let off = self.trips.srtt().unwrap_or_default() / 8 + AT_ONCE;
+        let off = self.trips.srtt().unwrap_or_default() / SAMPLE + ANSWER_BY_ECHO;
         Some(if early <= now + off && now <= late + off { now } else { late })
     }
 
@@ -43,9 +39,9 @@ impl Sender {
     /// probes tails that is the probe.
     fn is_unprompted(&self, sent: Instant) -> bool {
         let react = self.react();
-        let told = self.hints.is_some_and(|(first, _)| first + react <= sent + AT_ONCE);
+        let told = self.hints.is_some_and(|(first, _)| first + react <= sent + ANSWER_BY_ECHO);
         let calm = self.phase == Phase::Open && !told && self.selective;
-        calm && self.heard.is_some_and(|heard| heard > AT_ONCE)
+        calm && self.heard.is_some_and(|heard| heard > ANSWER_BY_ECHO)
     }
 
     /// Its probe is answered, and it may send another one.
@@ -85,8 +81,8 @@ impl Sender {
     /// New data leaves while other data is under way, no ACK has asked for it, and a probe is due: that is how a probe
     /// looks where there is new data (RFC 8985, section 7.3). An application that has just written looks the same.
     pub(crate) fn is_new_probe(&mut self, p: &Seen<'_>) -> bool {
-        let trips = self.trips.srtt().unwrap_or(Duration::from_secs(1)) * 2;
-        let due = trips.min(self.trips.rto()) / 5 * 4;
+        let trips = self.trips.srtt().unwrap_or(FIRST_TRIP) * 2;
+        let due = PROBE_EARLY.of(trips.min(self.trips.rto()));
         let waited = self.waited(p.sent);
         let may = self.selective && self.phase == Phase::Open && !self.probed && self.hints.is_none();
         let by_wait = self.heard.is_none()

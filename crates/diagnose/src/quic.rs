@@ -9,9 +9,9 @@ use narrows_wire::{FlowKey, Header, QuicPacket};
 use serde::Serialize;
 
 use crate::findings::{Certainty, seconds};
-use crate::pending::LEAST_STALL;
 use crate::report::End;
 use crate::spin::Spin;
+use crate::tolerances::LEAST_STALL;
 
 /// Why nothing passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

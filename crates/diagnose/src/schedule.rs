@@ -5,15 +5,8 @@
 
 use narrows_units::{Duration, Instant};
 
-use crate::judge::TICK;
 use crate::sender::{Phase, Seen, Sender};
-use crate::trips::MOST_RTO;
-
-/// No stack doubles more often than this (`tcp_retries2` is 15).
-const MOST_EXPIRIES: u32 = 15;
-
-/// A packet that leaves so near to an expiry, as a ratio, was let go by it: what the timer is off by.
-const CLOSE: f64 = 1.030_45;
+use crate::tolerances::{CLOSE, MOST_EXPIRIES, MOST_RTO, RACK, SAMPLE, TICK};
 
 /// What restarts the timer in a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,14 +91,14 @@ impl Sender {
 
     /// One sample more or less moves SRTT by an eighth of what it differs (RFC 6298, (2.3)).
     fn tolerance(&self) -> Duration {
-        TICK.max(self.trips.srtt().unwrap_or_default() / 8)
+        TICK.max(self.trips.srtt().unwrap_or_default() / SAMPLE)
     }
 
     /// When ACKs that told of a loss had their effect, and how much later by RACK (RFC 8985, section 6.2: a quarter of
     /// the least round trip).
     pub(crate) fn told(&self) -> Option<(Instant, Duration)> {
         let react = self.react();
-        let patience = self.trips.least().unwrap_or_default() / 4;
+        let patience = self.trips.least().unwrap_or_default() / RACK;
         let rack = self.hints.filter(|_| self.selective).map(|(first, _)| (first + react, patience + TICK));
         let acks = self.evidence.map(|at| (at + react, TICK));
         match (rack, acks) {

@@ -12,12 +12,12 @@ use narrows_wire::{Flags, TcpHeader};
 use crate::clock::Clock;
 use crate::counts::Counts;
 use crate::findings::{Certainty, Event, Place, Repair, Stall};
-use crate::judge::LEAST_WAIT;
 use crate::lone::Lone;
 use crate::outstanding::{Known, Outstanding};
 use crate::pending::Pending;
 use crate::tail::Watch;
 use crate::timer::Timer;
+use crate::tolerances::{ACKS, LEAST_WAIT};
 use crate::trips::Trips;
 use crate::window::Window;
 
@@ -60,8 +60,6 @@ pub(crate) struct Around {
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
 pub(crate) const DUPTHRESH: u32 = 3;
-/// ACKs whose times are remembered.
-pub(crate) const ACKS: usize = 16;
 
 /// The latest repair, to know later whether it was needed.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,12 @@
 //! Whether a loss was at the end of what there was to say, which shows only afterwards: when all that was under way is
 //! acknowledged, a sender that has more sends it at once.
 
-use narrows_units::{Duration, Instant, SeqNum};
+use narrows_units::{Instant, SeqNum};
 
 use crate::findings::{Cause, Certainty, Place};
 use crate::outstanding::Known;
 use crate::sender::{DUPTHRESH, Phase, Seen, Sender};
-
-/// A sender that has something to say says it so soon after an acknowledgment.
-const AT_ONCE: Duration = Duration::from_millis(50);
+use crate::tolerances::SAYS_MORE;
 
 /// A stall of which it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +50,7 @@ impl Sender {
             return;
         }
         let acked = watch.end.at_or_before(self.una);
-        let late = self.emptied.is_some_and(|at| sent.since(at) > self.react() + AT_ONCE);
+        let late = self.emptied.is_some_and(|at| sent.since(at) > self.react() + SAYS_MORE);
         self.was_tail(acked && late);
     }
 

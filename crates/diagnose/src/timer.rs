@@ -3,8 +3,7 @@
 
 use narrows_units::{Duration, Instant};
 
-/// Restarts that are remembered.
-const KEPT: usize = 8;
+use crate::tolerances::RESTARTS as KEPT;
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, Default)]

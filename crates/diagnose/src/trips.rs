@@ -8,15 +8,7 @@
 use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::deviation::Deviation;
-
-/// The least RTO that is in use: Linux's `TCP_RTO_MIN`.
-pub(crate) const LEAST_RTO: Duration = Duration::from_millis(200);
-/// RFC 6298, (2.1): before there is a sample.
-const FIRST_RTO: Duration = Duration::from_secs(1);
-/// The longest any stack waits (RFC 6298, (2.5): at least 60 s; Linux: 120 s).
-pub(crate) const MOST_RTO: Duration = Duration::from_secs(120);
-/// How many of the latest timestamps of the other end are remembered.
-const STAMPS: usize = 16;
+use crate::tolerances::{FIRST_RTO, LEAST_RTO, MOST_RTO, NO_SAMPLE, STAMPS};
 
 /// Both halves of the round trip, and the estimate.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +97,7 @@ impl Trips {
     /// The sender answers after `half`. It may also have had nothing to say before, or wait for its timer, so what is
     /// far beyond the least does not count.
     pub(crate) fn time_sender(&mut self, half: Duration, times: u64) {
-        let beyond = |(_, least): (Duration, Duration)| half > least * times + Duration::from_millis(50);
+        let beyond = |(_, least): (Duration, Duration)| half > least * times + NO_SAMPLE;
         if !self.sender.is_some_and(beyond) {
             let (mean, least) = smooth(self.sender, half);
             // A sample that is too small belongs to an earlier ACK.

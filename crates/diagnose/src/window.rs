@@ -1,6 +1,8 @@
 //! About how many packets a sender keeps under way, where losses before the capture hide it: Reno's window (RFC 5681),
 //! from what is acknowledged and lost. Only small windows matter, and there all controls are much alike.
 
+use crate::tolerances::MOST_WINDOW;
+
 /// See the head of the file. In packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
@@ -15,14 +17,11 @@ impl Default for Window {
     }
 }
 
-/// A window that is larger does not matter here.
-const MOST: f32 = 64.0;
-
 impl Window {
     /// An ACK of new data, after which so many are under way that were seen.
     pub(crate) fn on_ack(&mut self, outstanding: u32) {
         let step = if self.cwnd < self.ssthresh { 1.0 } else { self.cwnd.recip() };
-        self.cwnd = (self.cwnd + step).max(outstanding.min(64) as f32).min(MOST);
+        self.cwnd = (self.cwnd + step).max(outstanding.min(MOST_WINDOW as u32) as f32).min(MOST_WINDOW);
     }
     /// RFC 5681, equation 4.
     pub(crate) fn on_timeout(&mut self) {
