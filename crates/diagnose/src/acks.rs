@@ -3,22 +3,11 @@
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::Flags;
 
-use crate::sender::{DUPTHRESH, Phase, Seen, Sender};
+use crate::judge::DUPTHRESH;
+use crate::sender::{Phase, Seen, Sender};
 use crate::tolerances::{ACKS, LONG_TRIP, MOST_ECHOES, SOONEST};
 
 impl Sender {
-    /// Whether an ACK passed that the sender reacts to now.
-    pub(crate) fn by_ack(&self, now: Instant) -> bool {
-        let react = self.react();
-        let most = react + self.slack(react / 2);
-        let least = self.soonest();
-        let kept = self.acks_seen.min(ACKS);
-        let mut recent = self.acks[..kept].iter().map(|at| now.since(*at));
-        // Where more ACKs pass than are remembered, one of them will be right.
-        let dense = kept == ACKS && self.acks.iter().all(|at| now.since(*at) < most);
-        dense || recent.any(|age| least <= age && age <= most)
-    }
-
     /// A packet of the other end passes, which acknowledges.
     pub(crate) fn ack(&mut self, p: &Seen<'_>) {
         let t = p.tcp;

@@ -3,10 +3,9 @@
 
 use narrows_units::{Duration, Instant, SeqNum};
 
-use crate::findings::{Certainty, Repair};
 use crate::outstanding::Known;
 use crate::sender::{Phase, Seen, Sender};
-use crate::tolerances::{ANSWER_BY_ECHO, RACK};
+use crate::tolerances::ANSWER_BY_ECHO;
 
 impl Sender {
     /// For how long it had heard nothing when it sent what passes now.
@@ -20,34 +19,6 @@ impl Sender {
     /// What it has just heard has let this go.
     pub(crate) fn answers(&self) -> bool {
         self.heard.is_some_and(|heard| heard <= ANSWER_BY_ECHO)
-    }
-
-    /// The same after RACK's reordering window (RFC 8985, section 6.2).
-    fn answers_late(&self) -> bool {
-        let window = self.trips.least().unwrap_or_default() / RACK;
-        self.heard.is_some_and(|heard| heard <= ANSWER_BY_ECHO + window)
-    }
-
-    /// What made it send this again, if that was what it had just heard.
-    pub(crate) fn judge_answer(&self, p: &Seen<'_>, known: &Known) -> Option<(Repair, Certainty)> {
-        if self.at_sender() && !self.selective {
-            // Duplicates count there, and all are seen.
-            return None;
-        }
-        if !(self.answers() || self.answers_late() && self.overtaken(known)) {
-            return None;
-        }
-        let told = self.dupacks > 0 || self.out.sacked() > 0 || self.hints.is_some();
-        let repair = match self.phase {
-            Phase::Open if told => Repair::FastRetransmit,
-            Phase::Open => return None,
-            Phase::Recovery(_) => Repair::Recovery,
-            Phase::Loss(_) if self.repair_lost(known) || self.was_passed_over(p, known) => {
-                Repair::FastRetransmit
-            }
-            Phase::Loss(_) => Repair::AfterTimeout,
-        };
-        Some((repair, Certainty::Certain))
     }
 
     /// New data jumps over a hole. If that is the first after a timeout, it leaves before what counts as lost (RFC
@@ -66,7 +37,7 @@ impl Sender {
 
     /// It was never seen, and something behind it was sent again since the timeout: so was this, and was lost as well.
     /// Or new data has followed the repairs, and this does not follow from what was acknowledged since.
-    fn was_passed_over(&self, p: &Seen<'_>, known: &Known) -> bool {
+    pub(crate) fn was_passed_over(&self, p: &Seen<'_>, known: &Known) -> bool {
         let overtaken = p.tcp.seq_end().before(self.repaired_to);
         let again = !self.repairs_left && p.sent > self.advanced + self.react() + ANSWER_BY_ECHO;
         self.selective && known.hole.is_some() && (overtaken || again)

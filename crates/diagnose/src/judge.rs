@@ -1,441 +1,543 @@
-//! Why a sender sends again: because an ACK told it to, or because its timer expired.
+//! The judgement: one table from evidence about a retransmission to what made it, and one from evidence about a silence
+//! to its cause. The first row that fits decides. Each row names its source.
 //!
 //! What an ACK lets go follows it by the sender's half of the round trip, and then the timer has just been restarted or
-//! enough ACKs have told of a loss. What the timer lets go comes after a silence of at least a round trip.
+//! enough ACKs have told of a loss. What the timer lets go comes after a silence of at least a round trip. The rows
+//! stand from the best evidence to the least: where all that the sender does is seen, what its timestamps echo, what
+//! its clock tells, and the times between other packets.
+//!
+//! Nothing here has a state or knows a packet. Durations that rows are held against are in [`crate::tolerances`].
 
-use narrows_units::{Duration, Instant, SeqNum};
+use narrows_units::Duration;
 
-use crate::findings::{Certainty, Event, Place, Repair};
-use crate::outstanding::Known;
-use crate::schedule::{First, Schedule};
-use crate::sender::{Phase, Seen, Sender};
+use crate::evidence::{First, RepairEvidence, SilenceEvidence, State};
+use crate::findings::{Cause, Certainty, Repair};
 use crate::tolerances::{
-    ACKS, ANSWER, AT_SENDER, DELAYED_ACK, EARLY, FIRST_TRIP, LATE_LEAST, LATE_MOST, LEAST_WAIT, LINUX_LEAST,
-    MOST_EVENTS, MOST_EXPIRIES, MOST_RTO, NEARER_TIMER, NEARLY, OFF_AT_SENDER, OVERTAKEN, OVERTAKEN_TOLD,
-    PROBE_LATE, RACK, REARMED, RESTART_OFF, SOONEST, TICK, TOO_SOON, TRIP,
+    ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST, LEAST_WAIT,
+    LINUX_LEAST, MANY, NEARER_TIMER, NEARLY, OFF_AT_SENDER, PROBE_LATE, RACK, REARMED, SAMPLE, SOONEST,
+    TELLING, TICK, TRIP,
 };
 
-impl Sender {
-    /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
-    /// trip. Timestamps show it too: a repair is sent later than what overtook it.
-    pub(crate) fn is_late(&self, p: &Seen<'_>, known: &Known) -> bool {
-        let Some(hole) = known.hole else { return false };
-        let age = p.at.since(hole);
-        let soon = self.trips.least().map_or(OVERTAKEN, |least| SOONEST.of(least));
-        age < soon && (self.evidence.is_none() || age < OVERTAKEN_TOLD)
-    }
+/// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
+pub const DUPTHRESH: u32 = 3;
 
-    /// What made the sender send this again.
-    pub(crate) fn judge(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
-        if let Some(judged) = self.judge_answer(p, known).filter(|_| self.at_sender()) {
-            return judged;
-        }
-        if let Some(judged) = self.judge_at_sender(p, known) {
-            return judged;
-        }
-        let waited = self.waited(p.sent);
-        let first = p.tcp.seq.at_or_before(self.una);
-        // After a timeout the timer runs twice as long.
-        if self.last_timeout.is_some_and(|last| p.sent.since(last) < LEAST_WAIT * 2) {
-            return (Repair::AfterTimeout, Certainty::Certain);
-        }
-        if let Some(judged) = self.judge_answer(p, known) {
-            return judged;
-        }
-        if let Some(judged) = self.judge_unprompted(p, known) {
-            return judged;
-        }
-        if self.at_sender() && self.exact().is_none() && self.rearms(p.at) && !self.on_time(waited) {
-            // RACK finds a lost repair as well (RFC 8985), and pacing spreads what follows from an ACK.
-            let repair = match self.phase {
-                Phase::Open => Repair::FastRetransmit,
-                Phase::Recovery(_) => Repair::Recovery,
-                Phase::Loss(_) => Repair::AfterTimeout,
-            };
-            return (repair, Certainty::Likely);
-        }
-        if self.exact().is_some() {
-            return self.judge_by_clock(p, known);
-        }
-        let late = self.has_heard(p.sent);
-        match self.phase {
-            Phase::Loss(_) if first && self.must_have_expired(waited) && !late => {
-                (Repair::Timeout, Certainty::Certain)
-            }
-            Phase::Loss(_) => (Repair::AfterTimeout, Certainty::Certain),
-            Phase::Recovery(_) if late => (Repair::Recovery, Certainty::Likely),
-            Phase::Recovery(_) if self.waits_for_timer(waited) && !self.by_ack(p.sent) => {
-                (Repair::Timeout, Certainty::Certain)
-            }
-            // Its repair was lost as well, which duplicate ACKs do not tell; and the timer must have expired by now.
-            Phase::Recovery(_) if first && self.timer_in_recovery(known, waited) => {
-                (Repair::Timeout, Certainty::Likely)
-            }
-            Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
-            Phase::Open => self.judge_open(p, known, p.tcp.seq_end(), waited),
-        }
-    }
+/// A row: if `when` holds of the evidence, `then` is said of it.
+#[derive(Debug)]
+pub struct JudgeRow<E: 'static, V: 'static> {
+    /// Name, unique in its table.
+    pub name: &'static str,
+    /// Paper, RFC or observation that it rests on.
+    pub source: &'static str,
+    when: fn(&E) -> bool,
+    /// Verdict.
+    pub then: V,
+}
 
-    /// See [`crate::schedule`].
-    fn judge_by_clock(&self, p: &Seen<'_>, known: &Known) -> (Repair, Certainty) {
-        let waited = self.waited(p.sent);
-        let heard = self.just_heard(p.sent) || self.has_heard(p.sent);
-        let expired = self.is_due(waited) && !heard;
-        let first = p.tcp.seq.at_or_before(self.una);
-        match self.phase {
-            Phase::Loss(_) if first && expired => (Repair::Timeout, Certainty::Certain),
-            Phase::Loss(_) => (Repair::AfterTimeout, Certainty::Certain),
-            Phase::Recovery(_) if expired => (Repair::Timeout, Certainty::Certain),
-            Phase::Recovery(_) => (Repair::Recovery, Certainty::Certain),
-            // An expiry in the same moment would be a coincidence.
-            Phase::Open if self.hints.is_some() && heard => (Repair::FastRetransmit, Certainty::Likely),
-            Phase::Open => {
-                let alone = p.tcp.seq_end() == self.max && known.hole.is_none();
-                let found = self.schedule(p, alone);
-                match (found.first, found.timeouts) {
-                    (First::Fast, 0) => (Repair::FastRetransmit, Certainty::Certain),
-                    // What came before in that recovery was lost.
-                    (First::Fast, _) if self.just_heard(p.sent) => {
-                        (Repair::FastRetransmit, Certainty::Likely)
-                    }
-                    _ if !self.is_due(waited) => self.judge_open(p, known, p.tcp.seq_end(), waited),
-                    (First::Probe, 0) => (Repair::Probe, Certainty::Likely),
-                    _ if self.has_heard(p.sent) => (Repair::FastRetransmit, Certainty::Likely),
-                    _ => (Repair::Timeout, Certainty::Certain),
-                }
-            }
-        }
-    }
+/// A row about retransmissions.
+pub type RepairRow = JudgeRow<RepairEvidence, (Repair, Certainty)>;
+/// A row about silences.
+pub type CauseRow = JudgeRow<SilenceEvidence, (Cause, Sure)>;
 
-    fn timer_in_recovery(&self, known: &Known, waited: Duration) -> bool {
-        let again = known.seen > 1 && !(self.selective && self.stamps);
-        self.waits_for_timer(waited) && (again || (waited >= NEARLY.of(self.rto()) && !self.at_sender()))
-    }
+/// How sure a cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sure {
+    /// Certainty whatever was seen of the repairs.
+    Always(Certainty),
+    /// Certainty if all repairs were seen; else it is possible.
+    IfSeen(Certainty),
+}
 
-    fn judge_open(&self, p: &Seen<'_>, known: &Known, end: SeqNum, waited: Duration) -> (Repair, Certainty) {
-        let react = self.react();
-        if let Some(told) = self.evidence {
-            let due = told + self.soonest();
-            // Nearer to when the timer expires than to when the ACKs have their effect.
-            let expiry = self.restarted(p.sent) + self.rto() * u64::from(self.factor);
-            let late = p.sent.since(told + react) > (expiry.since(told + react) / 2).max(NEARER_TIMER);
-            if due <= p.sent && !(late && self.waits_for_timer(waited)) {
-                return (Repair::FastRetransmit, Certainty::Certain);
-            }
-            if told <= p.sent && waited < EARLY.of(self.rto()) {
-                // Sooner than it used to react, but far too soon for the timer.
-                return (Repair::FastRetransmit, Certainty::Likely);
-            }
-        }
-        if self.by_rack(p.sent) {
-            return (Repair::FastRetransmit, Certainty::Likely);
-        }
-        let late = self.exact().is_none() && self.has_heard(p.sent);
-        if self.waits_for_timer(waited) && !(late && self.out.sacked() > 0) {
-            return self.timer_or_probe(p, known, end, waited);
-        }
-        let told = self.dupacks > 0 || self.out.sacked() > 0;
-        match () {
-            // Early retransmit (RFC 5827), RACK (RFC 8985), a forward acknowledgment.
-            () if told && self.by_ack(p.sent) => (Repair::FastRetransmit, Certainty::Likely),
-            () if told => (Repair::FastRetransmit, Certainty::Possible),
-            () if waited >= LEAST_WAIT => (Repair::Timeout, Certainty::Possible),
-            () => (Repair::Unknown, Certainty::Possible),
-        }
-    }
+const fn row<E, V>(
+    name: &'static str,
+    source: &'static str,
+    when: fn(&E) -> bool,
+    then: V,
+) -> JudgeRow<E, V> {
+    JudgeRow { name, source, when, then }
+}
 
-    /// RFC 8985, section 6.2: a segment is lost if one that was sent later has arrived, and it has not within a quarter
-    /// of a round trip.
-    fn by_rack(&self, now: Instant) -> bool {
-        let Some((first, latest)) = self.hints.filter(|_| self.selective) else {
-            return false;
-        };
-        let react = self.react();
-        let trip = if self.stamps { self.trips.srtt() } else { self.trips.least() };
-        let patience = trip.unwrap_or_default() / RACK;
-        let slack = self.slack(react / RACK);
-        let least = self.soonest();
-        [first, latest].iter().any(|told| *told + least <= now && now <= *told + react + patience + slack)
-    }
+/// Finds what made the sender send this again.
+#[must_use]
+pub fn judge_repair(e: &RepairEvidence) -> &'static RepairRow {
+    first(&REPAIRS, e)
+}
 
-    /// It reacts no sooner than this.
-    pub(crate) fn soonest(&self) -> Duration {
-        if self.at_sender() { Duration::ZERO } else { SOONEST.of(self.react_least()) }
-    }
+/// Finds why a flow stood still, and how sure that is.
+#[must_use]
+pub fn judge_silence(e: &SilenceEvidence) -> (&'static CauseRow, Cause, Certainty) {
+    let row = first(&CAUSES, e);
+    let sure = match row.then.1 {
+        Sure::Always(sure) => sure,
+        Sure::IfSeen(sure) if e.inferred => sure.min(Certainty::Possible),
+        Sure::IfSeen(sure) => sure,
+    };
+    (row, row.then.0, sure)
+}
 
-    /// How much later than its half of the round trip the sender may react.
-    pub(crate) fn slack(&self, guess: Duration) -> Duration {
-        match self.exact() {
-            Some(_) => ANSWER,
-            None => guess.max(LATE_LEAST).min(LATE_MOST),
-        }
-    }
+/// The last row of a table always fits.
+fn first<E, V>(rows: &'static [JudgeRow<E, V>], e: &E) -> &'static JudgeRow<E, V> {
+    rows.iter().find(|row| (row.when)(e)).unwrap_or(&rows[rows.len() - 1])
+}
 
-    /// RFC 8985, section 7.2: once after the last ACK, two round trips and, of a single segment, a delayed ACK later,
-    /// the last segment is sent again. The timer sends the first.
-    fn timer_or_probe(
-        &self,
-        p: &Seen<'_>,
-        known: &Known,
-        end: SeqNum,
-        waited: Duration,
-    ) -> (Repair, Certainty) {
-        let (first, last) = (p.tcp.seq.at_or_before(self.una), end == self.max);
-        if !self.selective || self.around.plain || self.probed || !last || known.hole.is_some() {
-            let sure = if first { Certainty::Certain } else { Certainty::Likely };
-            return (Repair::Timeout, sure);
-        }
-        if !first {
-            return (Repair::Probe, Certainty::Certain);
-        }
-        let pto = self.trips.srtt().unwrap_or(FIRST_TRIP) * 2 + DELAYED_ACK;
-        if waited < PROBE_LATE.of(pto.min(self.trips.rto())) {
-            (Repair::Probe, Certainty::Likely)
-        } else {
-            (Repair::Timeout, Certainty::Likely)
-        }
-    }
+use Certainty::{Certain, Likely, Possible};
+use Repair::{AfterTimeout, FastRetransmit, Probe, Recovery, Timeout, Unknown};
 
-    /// When the timer was restarted last, for what passes now.
-    pub(crate) fn restarted(&self, now: Instant) -> Instant {
-        let slack = match self.exact() {
-            Some(_) => TICK,
-            None => self.react().saturating_sub(self.react_least() / RESTART_OFF),
-        };
-        self.timer.since(now, slack)
-    }
+const RACK_TLP: &str = "RFC 8985, section 6.2";
+const PROBES: &str = "RFC 8985, section 7.3";
+const TIMER: &str = "RFC 6298, (5.4)";
+const NEW_RENO: &str = "RFC 6582, section 3.2";
+const LIMITED: &str = "RFC 5681, section 3.1: what was sent before the timeout is repaired as ACKs come";
+const FAST: &str = "RFC 5681, section 3.2; RFC 6675, section 5";
+const ECHO: &str = "RFC 7323, section 4.3: its timestamp echoes what it has just heard";
+const LINUX: &str = "Linux: tcp_rearm_rto and tcp_xmit_retransmit_queue";
 
-    /// For how long the timer ran when it sent what passes now.
-    pub(crate) fn waited(&self, now: Instant) -> Duration {
-        now.since(self.restarted(now))
-    }
+/// Rows from evidence about a retransmission to what made it.
+pub static REPAIRS: [RepairRow; 48] = [
+    // The latest timeout was just before: its timer runs twice as long now.
+    row("after timeout", LIMITED, |e| !near(e) && just_expired(e), (AfterTimeout, Certain)),
+    // The sender has just heard an ACK, which has let this go.
+    row("answer tells of a loss", ECHO, |e| open(e) && answers(e) && told(e), (FastRetransmit, Certain)),
+    row("answer in recovery", ECHO, |e| recovery(e) && answers(e), (Recovery, Certain)),
+    row(
+        "answer tells of a lost repair",
+        ECHO,
+        |e| loss(e) && answers(e) && lost_again(e),
+        (FastRetransmit, Certain),
+    ),
+    row("answer after a timeout", ECHO, |e| loss(e) && answers(e), (AfterTimeout, Certain)),
+    // The capture sees all that the sender does and hears, and an ACK passed just before.
+    row("ACK at the sender", FAST, |e| at_once(e) && open(e) && asked(e), (FastRetransmit, Certain)),
+    row("ACK at the sender in recovery", NEW_RENO, |e| at_once(e) && recovery(e), (Recovery, Certain)),
+    row(
+        "ACK at the sender, repair lost",
+        RACK_TLP,
+        |e| at_once(e) && loss(e) && e.segment.repair_lost,
+        (FastRetransmit, Certain),
+    ),
+    row("ACK at the sender after a timeout", LIMITED, |e| at_once(e) && loss(e), (AfterTimeout, Certain)),
+    // No ACK passed just before: the sender paces, or its timer has expired.
+    row(
+        "paced at the sender",
+        RACK_TLP,
+        |e| {
+            let by_ack = e.segment.overtaken && e.sender.paces || !expired_near(e) && !quiet_near(e);
+            apart(e) && open(e) && e.sender.selective && by_ack && asked(e)
+        },
+        (FastRetransmit, Likely),
+    ),
+    row(
+        "timer at the sender",
+        TIMER,
+        |e| {
+            let timer = expired_near(e) && !e.segment.overtaken;
+            let silent = (expired_near(e) || quiet_near(e)) && !e.sender.paces;
+            apart(e) && !open(e) && e.segment.first && (timer || silent)
+        },
+        (Timeout, Certain),
+    ),
+    row(
+        "paced at the sender in recovery",
+        RACK_TLP,
+        |e| apart(e) && recovery(e) && e.sender.selective,
+        (Recovery, Likely),
+    ),
+    row(
+        "paced at the sender, repair lost",
+        RACK_TLP,
+        |e| apart(e) && loss(e) && e.sender.selective && e.segment.repair_lost,
+        (FastRetransmit, Likely),
+    ),
+    row(
+        "paced at the sender after a timeout",
+        RACK_TLP,
+        |e| apart(e) && loss(e) && e.sender.selective,
+        (AfterTimeout, Likely),
+    ),
+    row("after timeout at the sender", LIMITED, just_expired, (AfterTimeout, Certain)),
+    // The sender had heard nothing that would let this go: a timer did.
+    row(
+        "probe unprompted",
+        PROBES,
+        |e| {
+            let sure = !e.sender.losses || !e.segment.first;
+            unprompted(e) && may_probe(e) && (sure || e.timer.probe_due)
+        },
+        (Probe, Certain),
+    ),
+    row(
+        "timer unprompted",
+        TIMER,
+        |e| {
+            let first = e.segment.first && !e.segment.last && !e.sender.losses;
+            unprompted(e) && first && e.acks.echoed >= Some(LEAST_WAIT)
+        },
+        (Timeout, Certain),
+    ),
+    // RACK finds a lost repair as well, and pacing spreads what follows from an ACK.
+    row("restarted timer", LINUX, |e| rearmed(e) && open(e), (FastRetransmit, Likely)),
+    row("restarted timer in recovery", LINUX, |e| rearmed(e) && recovery(e), (Recovery, Likely)),
+    row("restarted timer after a timeout", LINUX, |e| rearmed(e) && loss(e), (AfterTimeout, Likely)),
+    // The sender's clock tells when this was sent, so the timer is known to about a hundredth.
+    row(
+        "clock: timer again",
+        TIMER,
+        |e| loss(e) && e.segment.first && expired_by_clock(e),
+        (Timeout, Certain),
+    ),
+    row("clock: after a timeout", LIMITED, |e| clock(e) && loss(e), (AfterTimeout, Certain)),
+    row("clock: timer in recovery", TIMER, |e| recovery(e) && expired_by_clock(e), (Timeout, Certain)),
+    row("clock: recovery", NEW_RENO, |e| clock(e) && recovery(e), (Recovery, Certain)),
+    row(
+        "clock: hints just heard",
+        RACK_TLP,
+        // An expiry in the same moment would be a coincidence.
+        |e| clock(e) && open(e) && e.acks.hints.is_some() && (just_heard(e) || has_heard(e)),
+        (FastRetransmit, Likely),
+    ),
+    row(
+        "clock: fast retransmit",
+        FAST,
+        |e| fits(e, |first, expiries| first == First::Fast && expiries == 0),
+        (FastRetransmit, Certain),
+    ),
+    row(
+        "clock: fast retransmit after a lost one",
+        FAST,
+        |e| fits(e, |first, _| first == First::Fast) && just_heard(e),
+        (FastRetransmit, Likely),
+    ),
+    row(
+        "clock: probe",
+        PROBES,
+        |e| due(e) && fits(e, |first, expiries| first == First::Probe && expiries == 0),
+        (Probe, Likely),
+    ),
+    row("clock: due, but heard", LINUX, |e| open(e) && due(e) && has_heard(e), (FastRetransmit, Likely)),
+    row("clock: timer", TIMER, |e| open(e) && due(e), (Timeout, Certain)),
+    // Neither clock nor echo: the times between other packets.
+    row(
+        "timer again",
+        TIMER,
+        |e| loss(e) && e.segment.first && must_have_expired(e) && !has_heard(e),
+        (Timeout, Certain),
+    ),
+    row("repair after a timeout", LIMITED, loss, (AfterTimeout, Certain)),
+    row("recovery, heard lately", LINUX, |e| recovery(e) && has_heard(e), (Recovery, Likely)),
+    row("timer in recovery", TIMER, |e| recovery(e) && waits(e) && !by_ack(e), (Timeout, Certain)),
+    row(
+        "timer in recovery, repair lost",
+        // Duplicate ACKs do not tell that the repair was lost as well, and the timer must have expired by now.
+        TIMER,
+        |e| recovery(e) && e.segment.first && timer_in_recovery(e),
+        (Timeout, Likely),
+    ),
+    row("recovery", NEW_RENO, recovery, (Recovery, Certain)),
+    row("duplicate ACKs", FAST, told_in_time, (FastRetransmit, Certain)),
+    row(
+        "duplicate ACKs, too soon for the timer",
+        FAST,
+        |e| e.acks.told.is_some() && e.timer.waited < EARLY.of(e.timer.rto),
+        (FastRetransmit, Likely),
+    ),
+    row("selective ACKs", RACK_TLP, by_rack, (FastRetransmit, Likely)),
+    row("timer", TIMER, |e| by_timer(e) && !may_be_probe(e) && e.segment.first, (Timeout, Certain)),
+    row("timer, not the first", TIMER, |e| by_timer(e) && !may_be_probe(e), (Timeout, Likely)),
+    row("probe of several", PROBES, |e| by_timer(e) && !e.segment.first, (Probe, Certain)),
+    row(
+        "probe of one",
+        PROBES,
+        |e| by_timer(e) && e.timer.waited < PROBE_LATE.of(e.timer.pto),
+        (Probe, Likely),
+    ),
+    row("timer of one", TIMER, by_timer, (Timeout, Likely)),
+    row("few duplicates, in time", "RFC 5827; RFC 8985", |e| asks(e) && by_ack(e), (FastRetransmit, Likely)),
+    row("few duplicates", "RFC 5827; RFC 8985", asks, (FastRetransmit, Possible)),
+    row("long silence", TIMER, |e| e.timer.waited >= LEAST_WAIT, (Timeout, Possible)),
+    row("nothing tells", "none", |_| true, (Unknown, Possible)),
+];
 
-    /// A silence that is long enough for the timer. A sender's floor may be lower than ours, so we ask for no more than
-    /// its round trip.
-    pub(crate) fn waits_for_timer(&self, waited: Duration) -> bool {
-        let trip = self.trips.srtt().unwrap_or(LEAST_WAIT);
-        waited >= LEAST_WAIT.max(TRIP.of(trip))
-    }
+const TAPO: &str = "TAPO (Zhou et al., CoNEXT 2015), section 3";
 
-    /// The timeout without back-off: what the round trips make of it. Without timestamps there are few samples, and
-    /// then it is no less than other timers here have waited.
-    pub(crate) fn rto(&self) -> Duration {
-        let floor = if self.stamps { Duration::ZERO } else { self.around.floor };
-        self.trips.rto().max(floor)
-    }
+/// Why a flow stood still, in TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss,
+/// and all of a window.
+pub static CAUSES: [CauseRow; 16] = [
+    row("only the FIN", "RFC 9293, section 3.6", |e| e.only_fin, (Cause::Closing, Sure::Always(Certain))),
+    row(
+        "window closed",
+        TAPO,
+        |e| e.repair.is_none() && e.closed,
+        (Cause::ZeroWindow, Sure::Always(Certain)),
+    ),
+    row(
+        "nothing repaired",
+        TAPO,
+        |e| e.repair.is_none() && e.dropped != Some(true),
+        (Cause::PacketDelay, Sure::Always(Likely)),
+    ),
+    row(
+        "probe of new data, and more followed",
+        PROBES,
+        |e| e.jumped && e.ended == Some(false),
+        (Cause::PacketDelay, Sure::Always(Likely)),
+    ),
+    // A probe of new data repairs nothing; which it is shows later.
+    row(
+        "probe of new data",
+        PROBES,
+        |e| e.jumped && e.timeouts == 0,
+        (Cause::TailLoss, Sure::Always(Possible)),
+    ),
+    row(
+        "repair not needed",
+        "RFC 2883, section 4; RFC 3522",
+        |e| e.spurious,
+        (Cause::AckDelayedOrLost, Sure::Always(Certain)),
+    ),
+    // Acknowledgments asked for what was repaired, so the sender did not wait for its timer.
+    row(
+        "repaired by ACKs",
+        FAST,
+        |e| e.timeouts == 0 && e.repair.is_some_and(|r| r != Probe),
+        (Cause::PacketDelay, Sure::Always(Likely)),
+    ),
+    row("repaired before", TAPO, |e| e.double, (Cause::DoubleRetransmission, Sure::Always(Certain))),
+    row(
+        "timeout in spite of ACKs, or two",
+        TAPO,
+        |e| (e.timeouts > 0 && e.told >= DUPTHRESH) || e.timeouts > 1,
+        (Cause::DoubleRetransmission, Sure::IfSeen(Likely)),
+    ),
+    row("nothing followed", TAPO, |e| e.ended == Some(true), (Cause::TailLoss, Sure::IfSeen(Likely))),
+    row(
+        "application said all",
+        TAPO,
+        |e| e.ended.is_none() && e.told < DUPTHRESH && e.said_all,
+        (Cause::TailLoss, Sure::IfSeen(Likely)),
+    ),
+    // A probe is sent where nothing else tells of the loss; what follows would show whether it was the tail.
+    row(
+        "probe, as it happens",
+        PROBES,
+        |e| e.live && e.told == 0 && e.repair == Some(Probe),
+        (Cause::TailLoss, Sure::IfSeen(Likely)),
+    ),
+    row(
+        "few under way, window full",
+        TAPO,
+        |e| too_few(e) && window_full(e),
+        (Cause::SmallReceiveWindow, Sure::IfSeen(Likely)),
+    ),
+    row("few under way", TAPO, too_few, (Cause::SmallCongestionWindow, Sure::IfSeen(Likely))),
+    row("nothing told of it", TAPO, |e| e.told == 0, (Cause::ContinuousLoss, Sure::IfSeen(Likely))),
+    row("whole window", TAPO, |_| true, (Cause::ContinuousLoss, Sure::Always(Possible))),
+];
 
-    /// How often a timer that doubles expires in `waited`: R, then 2 R, then 4 R make R (2^k - 1).
-    fn expiries(&self, waited: Duration) -> u32 {
-        let first = (self.rto() * u64::from(self.factor)).min(MOST_RTO);
-        let (mut k, mut sum, mut wait) = (1, first, first);
-        while k < MOST_EXPIRIES {
-            wait = (wait * 2).min(MOST_RTO);
-            // The border between k and k + 1 is the geometric middle of both sums.
-            let next = sum + wait;
-            if u128::from(waited.as_nanos()).pow(2) < u128::from(sum.as_nanos()) * u128::from(next.as_nanos())
-            {
-                break;
-            }
-            (k, sum) = (k + 1, next);
-        }
-        k
-    }
+/// Segments under way; those that were not seen, the window tells.
+fn under_way(e: &SilenceEvidence) -> u32 {
+    e.outstanding.max(e.flight.unwrap_or(0))
+}
 
-    /// An ACK passed so shortly before that a timer which selective acknowledgments restart too, as Linux's, has not
-    /// expired.
-    fn rearms(&self, now: Instant) -> bool {
-        let last = self.acks_seen.checked_sub(1).map(|n| self.acks[n % ACKS]);
-        let least = LINUX_LEAST.max(REARMED.of(self.trips.rto()));
-        self.stamps && self.selective && last.is_some_and(|last| now.since(last) < least)
-    }
+/// Too little came behind the loss to tell of it, though there was more to send.
+fn too_few(e: &SilenceEvidence) -> bool {
+    let hidden = e.outstanding == 0 && under_way(e) >= MANY;
+    e.outstanding < TELLING && !hidden || (1..DUPTHRESH).contains(&e.told)
+}
 
-    /// It waited for as long as the timer runs, to a fourteenth.
-    fn on_time(&self, waited: Duration) -> bool {
-        let wait = self.rto() * u64::from(self.factor);
-        let off = waited.max(wait).saturating_sub(waited.min(wait));
-        off < wait / OFF_AT_SENDER
-    }
+fn window_full(e: &SilenceEvidence) -> bool {
+    e.window.is_some_and(|w| e.mss > 0 && w < e.mss * (under_way(e) + 1))
+}
 
-    /// The capture is so near to the sender that what follows from an ACK is seen at once after it.
-    pub(crate) fn at_sender(&self) -> bool {
-        self.trips.sender_least().is_some_and(|least| least < AT_SENDER)
-    }
+fn open(e: &RepairEvidence) -> bool {
+    e.state == State::Open
+}
 
-    /// A silence so long that the timer cannot have stood still. Where losses before the capture hide what the sender
-    /// does, other silences look much the same, so we ask for more.
-    pub(crate) fn must_have_expired(&self, waited: Duration) -> bool {
-        self.waits_for_timer(waited)
-            && (waited >= EARLY.of(self.rto()) || !(self.around.losses || self.at_sender()))
-    }
+fn recovery(e: &RepairEvidence) -> bool {
+    e.state == State::Recovery
+}
 
-    /// ACKs have told of a loss, and the repair that follows from that was not seen: it was lost on the way here. The
-    /// timer has been restarted with it.
-    fn hidden_repair(&mut self, p: &Seen<'_>) {
-        let Some(told) = self.evidence.filter(|_| self.phase == Phase::Open) else { return };
-        let at = told + self.react();
-        if p.sent.since(at) < LEAST_WAIT {
-            return;
-        }
-        let (repair, certainty, lost) = (Repair::FastRetransmit, Certainty::Likely, Place::Before);
-        let (frame, by, inferred, spurious) = (p.frame, self.by, true, false);
-        self.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
-        self.timer.restart(at.max(self.restarted(p.sent)));
-        self.pending.double = true;
-    }
+fn loss(e: &RepairEvidence) -> bool {
+    e.state == State::Loss
+}
 
-    /// The timer has expired: once, or, if there may be repairs that are not seen, as often as fits into the silence.
-    pub(crate) fn expire(&mut self, p: &Seen<'_>, hidden: bool, lost: Place, certainty: Certainty) {
-        if hidden && self.exact().is_some() {
-            self.expire_by_clock(p, lost, certainty);
-            return;
-        }
-        if hidden {
-            self.hidden_repair(p);
-        }
-        let waited = self.waited(p.sent);
-        let k = if hidden { self.expiries(waited) } else { 1 };
-        let seen = self.max != p.tcp.seq;
-        let first = self.rto() * u64::from(self.factor);
-        if seen && self.factor == 1 {
-            self.timed = Some(waited);
-        }
-        self.factor = self.factor.saturating_mul(1 << k).min(1 << 15);
-        for n in 1..=k {
-            let inferred = n < k || !seen;
-            // What was not seen is put where the doubling has it, counted back from the one that was.
-            let share = if k == 1 { 1.0 } else { ((1_u64 << n) - 1) as f64 / ((1_u64 << k) - 1) as f64 };
-            let span = waited.max(first);
-            let back = (span.as_nanos() as f64 * (1.0 - share)) as u64;
-            let at = Instant::from_nanos(if n < k { p.sent } else { p.at }.as_nanos().saturating_sub(back));
-            let certainty = if inferred { certainty.min(Certainty::Likely) } else { certainty };
-            let repair = Repair::Timeout;
-            self.note(Event {
-                at,
-                frame: p.frame,
-                by: self.by,
-                repair,
-                inferred,
-                certainty,
-                lost,
-                spurious: false,
-            });
-        }
-        self.timed_out(p);
-    }
+/// The capture is at the sender.
+fn near(e: &RepairEvidence) -> bool {
+    e.sender.near.is_some()
+}
 
-    /// The same where its clock tells what it did.
-    fn expire_by_clock(&mut self, p: &Seen<'_>, lost: Place, certainty: Certainty) {
-        let found = self.schedule(p, self.max.before(p.tcp.seq));
-        let Schedule { first, timeouts, from, .. } = found;
-        let seen = self.max != p.tcp.seq;
-        let (frame, by, spurious) = (p.frame, self.by, false);
-        let note = |s: &mut Self, at, repair, inferred: bool| {
-            let certainty = if inferred { certainty.min(Certainty::Likely) } else { certainty };
-            s.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
-        };
-        match first {
-            First::Fast => {
-                note(self, from, Repair::FastRetransmit, true);
-                self.factor = 1;
-                self.pending.double = true;
-            }
-            First::Probe => {
-                note(self, if timeouts > 0 { from } else { p.at }, Repair::Probe, timeouts > 0);
-                self.probed = true;
-                self.timer.restart(if timeouts > 0 { from } else { p.sent });
-            }
-            // A sender that probes tails does so before its first timeout, unless it repairs (RFC 8985, section 7.2).
-            First::Nothing if found.on_time && self.told_since > 1 => {
-                self.pending.double |= self.has_rack_tlp() && self.may_probe();
-            }
-            First::Nothing => {}
-        }
-        if timeouts == 0 {
-            return;
-        }
-        for n in 1..=timeouts {
-            let last = n == timeouts;
-            self.factor = (self.factor * 2).min(1 << 15);
-            note(self, if last { p.at } else { found.expiry(n) }, Repair::Timeout, !last || !seen);
-        }
-        self.timed_out(p);
-    }
+/// Its clock is known.
+fn clock(e: &RepairEvidence) -> bool {
+    e.clock.is_some()
+}
 
-    /// The timer has expired when this was sent.
-    fn timed_out(&mut self, p: &Seen<'_>) {
-        // What was sent since the last timeout, up to here, were repairs.
-        self.pending.double |=
-            self.last_timeout.is_some() && self.una.before(self.resent_to) && !p.tcp.seq.before(self.max);
-        // An ACK after the last one has let out the repair of what came next, which was not seen.
-        let repaired = self.around.losses && self.told_since > 0;
-        self.pending.double |= repaired && matches!(self.phase, Phase::Loss(_));
-        let told = self.hints.is_some() || matches!(self.phase, Phase::Recovery(_));
-        self.pending.double |= told && self.around.losses && self.has_rack_tlp();
-        (self.last_timeout, self.told_since, self.repairs_left) = (Some(p.sent), 0, true);
-        self.repaired_to = p.tcp.seq_end();
-        self.counts.backoff_max = self.counts.backoff_max.max(self.factor);
-        self.timer.restart(p.sent);
-        // What was under way is sent again, also what was not seen here; limited transmit adds to it (RFC 3042).
-        let flight = self.window_pkts.flight() * self.mss.max(1);
-        self.resent_to = self.max.max(self.una.max(p.tcp.seq_end()) + flight);
-        self.window_pkts.on_timeout();
-        let to = match self.phase {
-            Phase::Loss(to) => to,
-            // At least two segments were under way since the last ACK, and the probe.
-            _ if self.exact().is_some() && !self.at_sender() => {
-                self.una + (2 + u32::from(self.probed)) * self.mss
-            }
-            _ => self.max,
-        };
-        self.phase = Phase::Loss(if self.max.before(to) { to } else { self.max });
-        (self.evidence, self.dupacks) = (None, 0);
-    }
+fn just_expired(e: &RepairEvidence) -> bool {
+    e.timer.since_timeout.is_some_and(|since| since < LEAST_WAIT * 2)
+}
 
-    /// Takes an event down.
-    pub(crate) fn note(&mut self, event: Event) {
-        self.counts.add(&event);
-        self.pending.add(&event, self.factor);
-        if self.events.len() < MOST_EVENTS {
-            self.events.push(event);
-        }
-    }
+/// An ACK that the sender has just heard has let this go, at once or after RACK's reordering window (RFC 8985, section
+/// 6.2). At a sender without SACK duplicates count, and all are seen.
+fn answers(e: &RepairEvidence) -> bool {
+    let window = e.timer.least_trip.unwrap_or_default() / RACK;
+    let most = if e.segment.overtaken { ANSWER_BY_ECHO + window } else { ANSWER_BY_ECHO };
+    (!near(e) || e.sender.selective) && e.acks.echoed.is_some_and(|echoed| echoed <= most)
+}
 
-    /// An ACK of new data after a repair: does it answer the original? Eifel (RFC 3522): it echoes a timestamp from
-    /// before the repair. Without timestamps: it came sooner than any round trip.
-    pub(crate) fn check_spurious(&mut self, p: &Seen<'_>) {
-        let Some(latest) =
-            self.latest.filter(|l| l.seen && l.start.before(p.tcp.ack) && self.una.at_or_before(l.start))
-        else {
-            return;
-        };
-        // RFC 5682, section 2.1: the acknowledgment covers what was not sent again, and no duplicate came before.
-        let beyond = latest.end.before(p.tcp.ack) && self.pending.dupacks == 0 && self.pending.timeouts > 0;
-        let early = match (latest.tsval, p.tcp.timestamps) {
-            (Some(sent), Some((_, echoed))) => SeqNum(echoed).before(SeqNum(sent)),
-            _ => {
-                beyond
-                    || self
-                        .trips
-                        .receiver_least()
-                        .is_some_and(|least| p.at.since(latest.at) < TOO_SOON.of(least))
-            }
-        };
-        if early {
-            self.spurious();
-        }
-    }
+/// ACKs have told of a loss, if not of enough.
+fn told(e: &RepairEvidence) -> bool {
+    asks(e) || e.acks.hints.is_some()
+}
 
-    /// The latest repair was not needed.
-    pub(crate) fn spurious(&mut self) {
-        let Some(latest) = self.latest.as_mut().filter(|l| !l.spurious) else { return };
-        latest.spurious = true;
-        self.counts.spurious += 1;
-        if let Some(event) = latest.event.and_then(|at| self.events.get_mut(at)) {
-            event.spurious = true;
-        }
-        match latest.stall.and_then(|at| self.stalls.get_mut(at)) {
-            Some(stall) => stall.was_spurious(),
-            None => self.pending.spurious = true,
-        }
-    }
+/// Duplicate or selective ACKs tell of a gap in what is under way.
+fn asks(e: &RepairEvidence) -> bool {
+    e.acks.duplicates > 0 || e.acks.sacked > 0
+}
+
+/// Such ACKs, or one of what was sent later, tell of a loss.
+fn asked(e: &RepairEvidence) -> bool {
+    e.segment.overtaken || asks(e)
+}
+
+fn lost_again(e: &RepairEvidence) -> bool {
+    e.segment.repair_lost || e.segment.passed_over
+}
+
+/// At the sender, at once after an ACK.
+fn at_once(e: &RepairEvidence) -> bool {
+    e.sender.near.zip(e.acks.latest).is_some_and(|(least, latest)| latest <= least + ANSWER_AT_SENDER)
+}
+
+/// At the sender, not at once after any.
+fn apart(e: &RepairEvidence) -> bool {
+    near(e) && e.acks.latest.is_some() && !at_once(e)
+}
+
+fn expired_near(e: &RepairEvidence) -> bool {
+    let rto = e.timer.rto_least.unwrap_or(e.timer.rto);
+    e.timer.waited >= EARLY_AT_SENDER.of(rto * u64::from(e.timer.factor))
+}
+
+/// The sender has neither heard nor sent anything for as long as Linux's timer runs at least.
+fn quiet_near(e: &RepairEvidence) -> bool {
+    e.acks.latest.zip(e.timer.quiet).is_some_and(|(latest, quiet)| latest.min(quiet) >= LINUX_LEAST)
+}
+
+/// The sender had heard nothing that would let this go, and knew of no loss: so a timer did.
+fn unprompted(e: &RepairEvidence) -> bool {
+    let acks = &e.acks;
+    let told = acks.hints.is_some_and(|(first, _)| first.plus(ANSWER_BY_ECHO).at_least(acks.react));
+    let silent = acks.echoed.is_some_and(|echoed| echoed > ANSWER_BY_ECHO);
+    open(e) && silent && !told && e.sender.selective
+}
+
+/// The sender probes tails, and this is the last segment.
+fn may_probe(e: &RepairEvidence) -> bool {
+    !e.sender.plain && !e.timer.probed && e.segment.last && !e.segment.hole
+}
+
+/// An ACK passed so shortly before that a timer which selective acknowledgments restart too, as Linux's, has not
+/// expired; and it did not wait for as long as the timer runs.
+fn rearmed(e: &RepairEvidence) -> bool {
+    let least = LINUX_LEAST.max(REARMED.of(e.timer.rto));
+    let sees = near(e) && !clock(e) && e.sender.stamps && e.sender.selective;
+    let (timer, waited) = (e.timer(), e.timer.waited);
+    let off = waited.max(timer).saturating_sub(waited.min(timer));
+    sees && e.acks.latest.is_some_and(|latest| latest < least) && off >= timer / OFF_AT_SENDER
+}
+
+/// An ACK has reached it just before, by its clock.
+fn just_heard(e: &RepairEvidence) -> bool {
+    e.acks.reached.is_some_and(|reached| reached <= TICK)
+}
+
+/// An ACK that restarts its timer has reached it within half of what that takes. Of a Linux sender each ACK does,
+/// unless that tells only of what was sent after the first was sent again (`tcp_clean_rtx_queue`), so what leaves then
+/// was let go by ACKs, and is late because it paces. Of a sender whose timer only new data restarts (RFC 6298, (5.3)),
+/// such repairs leave when it is due, and say so.
+fn has_heard(e: &RepairEvidence) -> bool {
+    e.sender.rearms && e.acks.reached.is_some_and(|reached| reached < e.timer.rto / 2)
+}
+
+/// By its clock it has waited for as long as the timer, or a probe, takes.
+fn due(e: &RepairEvidence) -> bool {
+    e.clock.is_some_and(|c| e.timer.waited + tolerance(e.timer.srtt) >= c.due)
+}
+
+/// Error of the timer: one sample more or less moves SRTT by an eighth of what it differs.
+pub(crate) fn tolerance(srtt: Option<Duration>) -> Duration {
+    TICK.max(srtt.unwrap_or_default() / SAMPLE)
+}
+
+fn expired_by_clock(e: &RepairEvidence) -> bool {
+    due(e) && !just_heard(e) && !has_heard(e)
+}
+
+fn fits(e: &RepairEvidence, which: fn(First, u32) -> bool) -> bool {
+    e.clock.is_some_and(|c| which(c.first, c.expiries))
+}
+
+/// A silence that is long enough for the timer. A sender's floor may be lower than ours, so we ask for no more than its
+/// round trip.
+fn waits(e: &RepairEvidence) -> bool {
+    waits_for_timer(e.timer.waited, e.timer.srtt)
+}
+
+/// A silence of this length is long enough for the timer.
+pub(crate) fn waits_for_timer(waited: Duration, srtt: Option<Duration>) -> bool {
+    waited >= LEAST_WAIT.max(TRIP.of(srtt.unwrap_or(LEAST_WAIT)))
+}
+
+/// A silence so long that the timer cannot have stood still. Where losses before the capture hide what the sender does,
+/// other silences look much the same, so we ask for more.
+fn must_have_expired(e: &RepairEvidence) -> bool {
+    waits(e) && (e.timer.waited >= EARLY.of(e.timer.rto) || !(e.sender.losses || near(e)))
+}
+
+fn timer_in_recovery(e: &RepairEvidence) -> bool {
+    let again = e.segment.copies.is_some_and(|n| n > 1) && !(e.sender.selective && e.sender.stamps);
+    waits(e) && (again || (e.timer.waited >= NEARLY.of(e.timer.rto) && !near(e)))
+}
+
+/// The least time within which it reacts.
+fn soonest(e: &RepairEvidence) -> Duration {
+    if near(e) { Duration::ZERO } else { SOONEST.of(e.acks.react_least) }
+}
+
+/// How much later than its half of the round trip the sender may react.
+pub(crate) fn slack(by_clock: bool, guess: Duration) -> Duration {
+    if by_clock { ANSWER } else { guess.max(LATE_LEAST).min(LATE_MOST) }
+}
+
+/// An ACK passed to which it reacts with this.
+fn by_ack(e: &RepairEvidence) -> bool {
+    let most = e.acks.react + slack(clock(e), e.acks.react / 2);
+    e.acks.reacted.is_some_and(|reacted| reacted <= most)
+}
+
+/// Enough ACKs have told of a loss, and it is not nearer to when the timer expires than to when they have their effect.
+fn told_in_time(e: &RepairEvidence) -> bool {
+    let Some(told) = e.acks.told else { return false };
+    let left = (e.timer() + told).saturating_sub(e.timer.waited + e.acks.react);
+    let late = told.saturating_sub(e.acks.react) > (left / 2).max(NEARER_TIMER);
+    told >= soonest(e) && !(late && waits(e))
+}
+
+/// RFC 8985, section 6.2: a segment is lost if one that was sent later has arrived, and it has not within a quarter of
+/// a round trip.
+fn by_rack(e: &RepairEvidence) -> bool {
+    let Some((first, latest)) = e.acks.hints.filter(|_| e.sender.selective) else { return false };
+    let trip = if e.sender.stamps { e.timer.srtt } else { e.timer.least_trip };
+    let react = e.acks.react;
+    let most = react + trip.unwrap_or_default() / RACK + slack(clock(e), react / RACK);
+    [first, latest].iter().any(|age| age.at_least(soonest(e)) && age.at_most(most))
+}
+
+/// The silence is a timer's, unless a sender whose timer each ACK restarts has heard of what is selectively
+/// acknowledged.
+fn by_timer(e: &RepairEvidence) -> bool {
+    waits(e) && !(!clock(e) && has_heard(e) && e.acks.sacked > 0)
+}
+
+/// Once after the last ACK, two round trips and, of a single segment, a delayed ACK later, the last segment is sent
+/// again (RFC 8985, section 7.2). The timer sends the first.
+fn may_be_probe(e: &RepairEvidence) -> bool {
+    e.sender.selective && may_probe(e)
 }

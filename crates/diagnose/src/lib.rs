@@ -21,14 +21,16 @@ mod connections;
 mod counts;
 mod deviation;
 mod echo;
+pub mod evidence;
 #[cfg(feature = "files")]
 pub mod files;
 mod findings;
 mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod judge;
+pub mod judge;
 mod lone;
+mod measure;
 mod order;
 mod outstanding;
 mod overall;
@@ -36,7 +38,6 @@ mod pending;
 mod probe;
 mod quic;
 mod report;
-mod schedule;
 mod sender;
 mod spin;
 mod tables;
@@ -44,6 +45,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod timers;
 mod tolerances;
 mod trace;
 mod trips;

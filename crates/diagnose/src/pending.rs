@@ -2,10 +2,12 @@
 
 use narrows_units::{Duration, Instant, SeqNum};
 
+use crate::evidence::SilenceEvidence;
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::frames::Frames;
-use crate::sender::{DUPTHRESH, Seen, Sender};
-use crate::tolerances::{LEAST_STALL, MANY, MOST_STALLS, STALL_FRAMES, STALL_TRIPS, TELLING};
+use crate::judge;
+use crate::sender::{Seen, Sender};
+use crate::tolerances::{LEAST_STALL, MOST_STALLS, STALL_FRAMES, STALL_TRIPS};
 
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
@@ -98,8 +100,9 @@ impl Sender {
     }
 
     fn stall(&mut self, now: Instant, frame: u64, ended: bool) {
-        let (cause, certainty) = self.cause();
-        self.watch(cause, ended);
+        let silence = self.silence();
+        let (_, cause, certainty) = judge::judge_silence(&silence);
+        self.watch(&silence, cause, ended);
         let repairs = self.pending.frames.iter();
         let frames = core::iter::once(self.since_frame).chain(repairs).chain([frame]).collect();
         self.keep(Stall {
@@ -169,54 +172,27 @@ impl Sender {
         }
     }
 
-    /// In TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss, and all of it.
-    fn cause(&self) -> (Cause, Certainty) {
+    /// Evidence about the silence that is over, or goes on.
+    fn silence(&self) -> SilenceEvidence {
         let p = &self.pending;
-        let only_fin = self.fin && self.out.first().is_some_and(|s| s.start + 1 == self.max);
-        if only_fin {
-            return (Cause::Closing, Certainty::Certain);
+        SilenceEvidence {
+            only_fin: self.fin && self.out.first().is_some_and(|s| s.start + 1 == self.max),
+            closed: p.closed,
+            repair: p.repair.filter(|r| *r != Repair::Unknown),
+            timeouts: p.timeouts,
+            spurious: p.spurious,
+            double: p.double,
+            inferred: p.inferred,
+            jumped: p.jumped.is_some(),
+            dropped: None,
+            told: p.dupacks,
+            said_all: self.fin || (self.pushes() && self.pushed),
+            outstanding: p.outstanding,
+            flight: self.around.losses.then_some(p.flight),
+            window: p.window,
+            mss: self.mss,
+            ended: None,
+            live: false,
         }
-        let Some(repair) = p.repair.filter(|r| *r != Repair::Unknown) else {
-            return if p.closed {
-                (Cause::ZeroWindow, Certainty::Certain)
-            } else {
-                (Cause::PacketDelay, Certainty::Likely)
-            };
-        };
-        if p.jumped.is_some() && p.timeouts == 0 {
-            // A probe of new data repairs nothing; which it is shows later.
-            return (Cause::TailLoss, Certainty::Possible);
-        }
-        if p.spurious {
-            return (Cause::AckDelayedOrLost, Certainty::Certain);
-        }
-        if p.timeouts == 0 && repair != Repair::Probe {
-            // Acknowledgments asked for what was repaired, so the sender did not wait for its timer.
-            return (Cause::PacketDelay, Certainty::Likely);
-        }
-        let sure = if p.inferred { Certainty::Possible } else { Certainty::Likely };
-        if p.double || (p.timeouts > 0 && p.dupacks >= DUPTHRESH) || p.timeouts > 1 {
-            return (Cause::DoubleRetransmission, if p.double { Certainty::Certain } else { sure });
-        }
-        let said_all = self.fin || (self.pushes() && self.pushed);
-        if p.dupacks < DUPTHRESH && said_all {
-            return (Cause::TailLoss, sure);
-        }
-        self.too_few(sure)
-    }
-
-    /// Too little came behind the loss to tell of it, though there was more to send.
-    pub(crate) fn too_few(&self, sure: Certainty) -> (Cause, Certainty) {
-        let p = &self.pending;
-        // What was not seen, the window tells.
-        let under_way = if self.around.losses { p.outstanding.max(p.flight) } else { p.outstanding };
-        let hidden = p.outstanding == 0 && under_way >= MANY;
-        if p.outstanding < TELLING && !hidden || (1..DUPTHRESH).contains(&p.dupacks) {
-            let full = p.window.is_some_and(|w| self.mss > 0 && w < self.mss * (under_way + 1));
-            let cause = if full { Cause::SmallReceiveWindow } else { Cause::SmallCongestionWindow };
-            return (cause, sure);
-        }
-        let all = if p.dupacks == 0 { Certainty::Likely } else { Certainty::Possible };
-        (Cause::ContinuousLoss, all.min(sure))
     }
 }

@@ -4,7 +4,6 @@
 use narrows_units::{Duration, Instant};
 
 use crate::findings::{Certainty, Event, Place, Repair};
-use crate::outstanding::Known;
 use crate::sender::{Phase, Seen, Sender};
 use crate::tolerances::{ANSWER_BY_ECHO, DELAYED_ACK, FIRST_TRIP, LEAST_WAIT, PROBE_EARLY, SAMPLE};
 
@@ -37,11 +36,10 @@ impl Sender {
 
     /// It had heard nothing that would let this go, and all that it knew was well: so a timer did, and of a sender that
     /// probes tails that is the probe.
-    fn is_unprompted(&self, sent: Instant) -> bool {
-        let react = self.react();
-        let told = self.hints.is_some_and(|(first, _)| first + react <= sent + ANSWER_BY_ECHO);
-        let calm = self.phase == Phase::Open && !told && self.selective;
-        calm && self.heard.is_some_and(|heard| heard > ANSWER_BY_ECHO)
+    pub(crate) fn is_unprompted(&self, sent: Instant) -> bool {
+        let silent = self.heard.is_some_and(|heard| heard > ANSWER_BY_ECHO);
+        let told = || self.hints.is_some_and(|(first, _)| first + self.react() <= sent + ANSWER_BY_ECHO);
+        silent && self.phase == Phase::Open && self.selective && !told()
     }
 
     /// Its probe is answered, and it may send another one.
@@ -49,22 +47,6 @@ impl Sender {
         if answered {
             (self.probed, self.probe_copy) = (false, None);
         }
-    }
-
-    /// What made it send this again, if that was a timer: before the first one of a silence a probe repeats the last
-    /// segment.
-    pub(crate) fn judge_unprompted(&self, p: &Seen<'_>, known: &Known) -> Option<(Repair, Certainty)> {
-        if !self.is_unprompted(p.sent) {
-            return None;
-        }
-        let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
-        let may = !self.around.plain && !self.probed && last && known.hole.is_none();
-        let sure = !self.around.losses || !first;
-        if may && (sure || self.tail_probe(p.sent, false) == Some(p.sent)) {
-            return Some((Repair::Probe, Certainty::Certain));
-        }
-        let expired = first && !last && !self.around.losses && self.heard >= Some(LEAST_WAIT);
-        expired.then_some((Repair::Timeout, Certainty::Certain))
     }
 
     /// Whether new data leaves when a probe is due.

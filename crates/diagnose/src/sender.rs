@@ -12,6 +12,7 @@ use narrows_wire::{Flags, TcpHeader};
 use crate::clock::Clock;
 use crate::counts::Counts;
 use crate::findings::{Certainty, Event, Place, Repair, Stall};
+use crate::judge;
 use crate::lone::Lone;
 use crate::outstanding::{Known, Outstanding};
 use crate::pending::Pending;
@@ -57,9 +58,6 @@ pub(crate) struct Around {
     /// The rate of their clocks, as a place in the list of those that there are.
     pub(crate) rate: Option<usize>,
 }
-
-/// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
-pub(crate) const DUPTHRESH: u32 = 3;
 
 /// The latest repair, to know later whether it was needed.
 #[derive(Clone, Copy, Debug)]
@@ -369,7 +367,7 @@ impl Sender {
             _ => Place::Behind,
         };
         self.note_late(p);
-        let (repair, certainty) = self.judge(p, &known);
+        let (repair, certainty) = judge::judge_repair(&self.evidence(p, &known)).then;
         self.compare_ends(p, &known);
         self.pending.double |= self.was_repaired(&known, seq);
         match repair {

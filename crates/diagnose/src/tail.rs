@@ -3,9 +3,11 @@
 
 use narrows_units::{Instant, SeqNum};
 
-use crate::findings::{Cause, Certainty, Place};
+use crate::evidence::SilenceEvidence;
+use crate::findings::{Cause, Place};
+use crate::judge::{DUPTHRESH, judge_silence};
 use crate::outstanding::Known;
-use crate::sender::{DUPTHRESH, Phase, Seen, Sender};
+use crate::sender::{Phase, Seen, Sender};
 use crate::tolerances::SAYS_MORE;
 
 /// A stall of which it is not known yet.
@@ -15,13 +17,13 @@ pub(crate) struct Watch {
     stall: usize,
     /// The end of what was under way.
     end: SeqNum,
-    /// The cause if it was not the end.
-    otherwise: Cause,
+    /// Evidence about it.
+    silence: SilenceEvidence,
 }
 
 impl Sender {
     /// A stall for this cause is about to be kept.
-    pub(crate) fn watch(&mut self, cause: Cause, ended: bool) {
+    pub(crate) fn watch(&mut self, silence: &SilenceEvidence, cause: Cause, ended: bool) {
         let may = matches!(
             cause,
             Cause::TailLoss
@@ -29,14 +31,11 @@ impl Sender {
                 | Cause::SmallReceiveWindow
                 | Cause::ContinuousLoss
         );
-        if may && ended && self.pending.dupacks < DUPTHRESH {
-            let (mut otherwise, _) = self.too_few(Certainty::Likely);
+        if may && ended && silence.told < DUPTHRESH {
             // Where losses before the capture hide it, what was under way is a guess.
-            let mut end = if self.around.losses { self.max.max(self.resent_to) } else { self.max };
-            if let Some(probed) = self.pending.jumped {
-                (otherwise, end) = (Cause::PacketDelay, probed);
-            }
-            self.watched = Some(Watch { stall: self.stalls.len(), end, otherwise });
+            let end = if self.around.losses { self.max.max(self.resent_to) } else { self.max };
+            let end = self.pending.jumped.unwrap_or(end);
+            self.watched = Some(Watch { stall: self.stalls.len(), end, silence: *silence });
         }
     }
 
@@ -63,7 +62,7 @@ impl Sender {
 
     fn was_tail(&mut self, tail: bool) {
         let Some(watch) = self.watched.take() else { return };
-        let cause = if tail { Cause::TailLoss } else { watch.otherwise };
+        let (_, cause, _) = judge_silence(&SilenceEvidence { ended: Some(tail), ..watch.silence });
         if let Some(stall) = self.stalls.get_mut(watch.stall)
             && stall.cause != Cause::AckDelayedOrLost
         {

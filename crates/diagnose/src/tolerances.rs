@@ -21,7 +21,7 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-// ---- Stalls --------------------------------------------------------------------------------------------------------
+// ---- Stalls ----------------------------------------------------------------------------------------------
 
 /// Shortest silence that is a stall, beside two round trips: the least RTO of Linux, so that a stall is what a timer
 /// could have ended (TAPO, section 3). Less: more short stalls, mostly `packet_delay`.
@@ -45,7 +45,7 @@ pub(crate) const SAYS_MORE: Duration = ms(50);
 /// `zero_window` where an application was slow.
 pub(crate) const OPEN_ANSWER: Duration = ms(50);
 
-// ---- Timers --------------------------------------------------------------------------------------------------------
+// ---- Timers ----------------------------------------------------------------------------------------------
 
 /// Least RTO in use (Linux: `TCP_RTO_MIN`).
 pub(crate) const LEAST_RTO: Duration = ms(200);
@@ -94,7 +94,7 @@ pub(crate) const CLOSE: f64 = 1.030_45;
 /// Part of the smoothed round trip by which one sample more or less moves it (RFC 6298, (2.3)).
 pub(crate) const SAMPLE: u64 = 8;
 
-// ---- Reactions -----------------------------------------------------------------------------------------------------
+// ---- Reactions -------------------------------------------------------------------------------------------
 
 /// Half of the round trip below which the capture is taken at the sender. More: captures in the same building count,
 /// and what they see counts as all that the sender sees.
@@ -146,7 +146,7 @@ pub(crate) const OVERTAKEN_TOLD: Duration = ms(3);
 /// Share of the least trip to the receiver below which an acknowledgment answers the original (RFC 3522).
 pub(crate) const TOO_SOON: Share = Share(9, 10);
 
-// ---- Tail-loss probes (RFC 8985, section 7.2) ------------------------------------------------------------------------
+// ---- Tail-loss probes (RFC 8985, section 7.2) ------------------------------------------------------------
 
 /// Time added to a probe's wait where a single segment is under way (Linux: `TCP_RTO_MIN`).
 pub(crate) const DELAYED_ACK: Duration = ms(200);
@@ -161,12 +161,12 @@ pub(crate) const PROBE_EARLY: Share = Share(4, 5);
 /// single segment become probes.
 pub(crate) const PROBE_LATE: Share = Share(5, 4);
 
-// ---- Answers that come alone (see `lone`) ----------------------------------------------------------------------------
+// ---- Answers that come alone (see `lone`) ----------------------------------------------------------------
 
 /// Least time from an ACK until what it lets go, if nothing is known of the sender's half.
 pub(crate) const LONE_LEAST: Duration = ms(20);
 
-// ---- Halves of the round trip --------------------------------------------------------------------------------------
+// ---- Halves of the round trip ----------------------------------------------------------------------------
 
 /// Time beyond twice (or thrice) the least after which an answer waited for something else, and is no sample.
 pub(crate) const NO_SAMPLE: Duration = ms(50);
@@ -174,13 +174,13 @@ pub(crate) const NO_SAMPLE: Duration = ms(50);
 /// Round trips above this are rare: an ACK alone for so long lets go what follows.
 pub(crate) const LONG_TRIP: Duration = Duration::from_secs(1);
 
-// ---- The sender's clock ----------------------------------------------------------------------------------------------
+// ---- The sender's clock ----------------------------------------------------------------------------------
 
 /// Ticks in a second: those of Linux and most others, of old kernels with HZ 250 and 100. Coarser ones say too little.
 pub(crate) const RATES: [f64; 3] = [1000.0, 250.0, 100.0];
 
-/// Time after which the rate is told: by a tenth, even if the queue makes half a second of difference. Less: wrong rates
-/// behind long queues. More: short connections stay without a clock.
+/// Time after which the rate is told: by a tenth, even if the queue makes half a second of difference. Less: wrong
+/// rates behind long queues. More: short connections stay without a clock.
 pub(crate) const RATE_SPAN: Duration = Duration::from_secs(5);
 
 /// Packets before the rate is told.
@@ -192,7 +192,7 @@ pub(crate) const RATE_FITS: f64 = 0.1;
 /// Difference of two clocks in a second, seconds: 100 parts in a million, of cheap quartz.
 pub(crate) const DRIFT: f64 = 1e-4;
 
-// ---- What other connections show -------------------------------------------------------------------------------------
+// ---- What other connections show -------------------------------------------------------------------------
 
 /// Losses before the capture, in number and as a part of the segments, that are more than chance.
 pub(crate) const LOSSES: u64 = 5;
@@ -216,7 +216,7 @@ pub(crate) const LATE_WITHOUT: u64 = 8;
 pub(crate) const CLOCKS: u64 = 3;
 pub(crate) const CLOCKS_OF_20: u64 = 19;
 
-// ---- Bounds of memory: no verdict changes but of what is longer ------------------------------------------------------
+// ---- Bounds of memory
 
 /// ACKs of which the times are remembered. Fewer: where ACKs are dense one of them fits by chance.
 pub(crate) const ACKS: usize = 16;

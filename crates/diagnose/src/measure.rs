@@ -5,19 +5,14 @@
 
 use narrows_units::{Duration, Instant};
 
+use crate::evidence::{
+    AckEvidence, Age, ClockEvidence, First, RepairEvidence, SegmentEvidence, SenderEvidence, State,
+    TimerEvidence,
+};
+use crate::judge;
+use crate::outstanding::Known;
 use crate::sender::{Phase, Seen, Sender};
-use crate::tolerances::{CLOSE, MOST_EXPIRIES, MOST_RTO, RACK, SAMPLE, TICK};
-
-/// What restarts the timer in a silence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum First {
-    /// Nothing: it goes on from where it was.
-    Nothing,
-    /// Acknowledgments have told of a loss.
-    Fast,
-    /// A tail-loss probe.
-    Probe,
-}
+use crate::tolerances::{ACKS, CLOSE, DELAYED_ACK, FIRST_TRIP, MOST_EXPIRIES, MOST_RTO, RACK, TICK};
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug)]
@@ -89,11 +84,6 @@ impl Sender {
         self.exact().or(self.trips.sender_least()).unwrap_or_default()
     }
 
-    /// One sample more or less moves SRTT by an eighth of what it differs (RFC 6298, (2.3)).
-    fn tolerance(&self) -> Duration {
-        TICK.max(self.trips.srtt().unwrap_or_default() / SAMPLE)
-    }
-
     /// When ACKs that told of a loss had their effect, and how much later by RACK (RFC 8985, section 6.2: a quarter of
     /// the least round trip).
     pub(crate) fn told(&self) -> Option<(Instant, Duration)> {
@@ -159,9 +149,14 @@ impl Sender {
     /// It has waited for as long as the timer, or a probe, takes. A probe that is due within what we may be off by is
     /// not told from what an ACK lets go.
     pub(crate) fn is_due(&self, waited: Duration) -> bool {
-        let (wait, off) = (self.rto() * u64::from(self.factor), self.tolerance());
+        waited + judge::tolerance(self.trips.srtt()) >= self.due()
+    }
+
+    /// From the timer's restart until it, or a probe, is due.
+    fn due(&self) -> Duration {
+        let (wait, off) = (self.rto() * u64::from(self.factor), judge::tolerance(self.trips.srtt()));
         let probe = self.probe_due(false).filter(|due| *due > off * 2);
-        waited + off >= probe.map_or(wait, |due| due.min(wait))
+        probe.map_or(wait, |due| due.min(wait))
     }
 
     /// The same, or what stands for it where its clock is not known.
@@ -182,17 +177,44 @@ impl Sender {
     }
 
     fn heard_lately(&self, sent: Instant) -> bool {
-        if !self.around.losses || !self.selective || self.at_sender() {
-            return false;
-        }
+        self.hides_repairs() && self.reached(sent).is_some_and(|reached| reached < self.rto() / 2)
+    }
+
+    /// Losses before the capture hide what it does between the ACKs that it hears.
+    fn hides_repairs(&self) -> bool {
+        self.around.losses && self.selective && !self.at_sender()
+    }
+
+    /// For how long an ACK had reached it when it sent what passes now.
+    fn reached(&self, sent: Instant) -> Option<Duration> {
         let (react, tick) = match self.exact() {
             Some(react) => (react, TICK),
             None => (self.react_least(), Duration::ZERO),
         };
-        let half = self.rto() / 2;
-        let kept = self.acks_seen.min(self.acks.len());
-        let near = |at: &Instant| *at + react <= sent + tick && sent < *at + react + half;
-        self.acks[..kept].iter().any(near)
+        let heard = self.kept_acks().iter().map(|at| *at + react).filter(|at| *at <= sent + tick);
+        heard.max().map(|at| sent.since(at))
+    }
+
+    /// The latest ACKs, in no order.
+    pub(crate) fn kept_acks(&self) -> &[Instant] {
+        &self.acks[..self.acks_seen.min(ACKS)]
+    }
+
+    /// For how long the latest ACK that it can have reacted to had passed. Where more ACKs pass than are remembered, one
+    /// of them is right.
+    fn reacted(&self, now: Instant) -> Option<Duration> {
+        let react = self.react();
+        let (least, most) = (self.soonest(), react + self.slack(react / 2));
+        let ages = self.kept_acks().iter().map(|at| now.since(*at));
+        let dense = self.acks_seen >= ACKS && ages.clone().all(|age| age < most);
+        let nearest = ages.filter(|age| *age >= least).min();
+        if dense { Some(react) } else { nearest }
+    }
+
+    /// Whether an ACK passed that the sender reacts to now.
+    pub(crate) fn by_ack(&self, now: Instant) -> bool {
+        let react = self.react();
+        self.reacted(now).is_some_and(|reacted| reacted <= react + self.slack(react / 2))
     }
 
     /// The first segment is sent again although an ACK was heard lately: whether the timer, had none restarted it, was
@@ -208,11 +230,78 @@ impl Sender {
         }
     }
 
-    /// An ACK has reached it just before.
-    pub(crate) fn just_heard(&self, sent: Instant) -> bool {
-        let react = self.react();
-        let kept = self.acks_seen.min(self.acks.len());
-        self.acks[..kept].iter().any(|at| *at + react <= sent + TICK && sent <= *at + react + TICK)
+    /// Evidence about what is sent again now.
+    pub(crate) fn evidence(&self, p: &Seen<'_>, known: &Known) -> RepairEvidence {
+        let waited = self.waited(p.sent);
+        let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
+        let hole = known.hole.is_some();
+        let near = self.trips.sender_least().filter(|_| self.at_sender());
+        let srtt = self.trips.srtt();
+        let state = match self.phase {
+            Phase::Open => State::Open,
+            Phase::Recovery(_) => State::Recovery,
+            Phase::Loss(_) => State::Loss,
+        };
+        let clock = self.exact().map(|_| {
+            let found = (state == State::Open).then(|| self.schedule(p, last && !hole));
+            let (first, expiries) = found.map_or((First::Nothing, 0), |s| (s.first, s.timeouts));
+            ClockEvidence { due: self.due(), first, expiries }
+        });
+        let acks = self.ack_evidence(p);
+        RepairEvidence {
+            state,
+            segment: SegmentEvidence {
+                first,
+                last,
+                hole,
+                copies: Some(known.seen),
+                overtaken: self.overtaken(known),
+                repair_lost: self.repair_lost(known),
+                passed_over: self.was_passed_over(p, known),
+            },
+            timer: TimerEvidence {
+                waited,
+                rto: self.rto(),
+                rto_least: Some(self.trips.rto_least()),
+                pto: (srtt.unwrap_or(FIRST_TRIP) * 2 + DELAYED_ACK).min(self.trips.rto()),
+                factor: self.factor,
+                since_timeout: self.last_timeout.map(|last| p.sent.since(last)),
+                quiet: Some(self.quiet),
+                srtt,
+                least_trip: self.trips.least(),
+                probed: self.probed,
+                probe_due: self.is_unprompted(p.sent) && self.tail_probe(p.sent, false) == Some(p.sent),
+            },
+            acks,
+            sender: SenderEvidence {
+                near,
+                selective: self.selective,
+                stamps: self.stamps,
+                paces: self.paces(),
+                plain: self.around.plain,
+                losses: self.around.losses,
+                rearms: self.around.restarts && self.hides_repairs(),
+            },
+            clock,
+        }
+    }
+
+    /// What acknowledgments have to do with what is sent now.
+    pub(crate) fn ack_evidence(&self, p: &Seen<'_>) -> AckEvidence {
+        AckEvidence {
+            duplicates: self.dupacks,
+            sacked: self.out.sacked(),
+            told: self.evidence.filter(|told| *told <= p.sent).map(|told| p.sent.since(told)),
+            hints: self
+                .hints
+                .map(|(first, latest)| (Age::between(first, p.sent), Age::between(latest, p.sent))),
+            latest: self.acks_seen.checked_sub(1).map(|n| p.at.since(self.acks[n % ACKS])),
+            reacted: self.reacted(p.sent),
+            reached: self.reached(p.sent),
+            echoed: self.heard,
+            react: self.react(),
+            react_least: self.react_least(),
+        }
     }
 }
 

@@ -1,0 +1,378 @@
+//! Evidence about one retransmission, and about one silence: named numbers with their units, and nothing else. They are
+//! all that [`crate::judge`] looks at, and `narrows diagnose --why` prints them.
+//!
+//! The analyzer fills them from every segment that is under way, the live sight of the box from a few numbers a
+//! connection. What one of them cannot know is `None`, and never a guess.
+
+use core::fmt;
+
+use narrows_units::{Duration, Instant};
+
+use crate::findings::Repair;
+
+/// How the sender is doing (RFC 6582 and 6675).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nothing was lost that it knows of.
+    #[default]
+    Open,
+    /// After a fast retransmit, until all that was under way then is acknowledged.
+    Recovery,
+    /// After a timeout, until then.
+    Loss,
+}
+
+/// Time from an event until the retransmission was sent, nanoseconds. Negative: the event passed the capture after that,
+/// because the packet waited in a queue before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Age(i64);
+
+impl Age {
+    /// From `then` until `now`.
+    #[must_use]
+    pub const fn between(then: Instant, now: Instant) -> Self {
+        Self(now.as_nanos().cast_signed().wrapping_sub(then.as_nanos().cast_signed()))
+    }
+
+    /// So much older.
+    #[must_use]
+    pub const fn plus(self, more: Duration) -> Self {
+        Self(self.0.saturating_add(more.as_nanos().cast_signed()))
+    }
+
+    /// Says whether it is at least this old.
+    #[must_use]
+    pub const fn at_least(self, age: Duration) -> bool {
+        self.0 >= age.as_nanos().cast_signed()
+    }
+
+    /// Says whether it is at most this old.
+    #[must_use]
+    pub const fn at_most(self, age: Duration) -> bool {
+        self.0 <= age.as_nanos().cast_signed()
+    }
+}
+
+/// What was sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentEvidence {
+    /// It is the first that is not acknowledged: what a timer sends.
+    pub first: bool,
+    /// It is the last that was sent: what a probe sends.
+    pub last: bool,
+    /// It fills a hole: the original never passed here.
+    pub hole: bool,
+    /// Times that it was seen before.
+    pub copies: Option<u8>,
+    /// Something that was sent after its latest copy has arrived (RFC 8985, section 6.2).
+    pub overtaken: bool,
+    /// A repair of it since the timeout was overtaken: that was lost as well.
+    pub repair_lost: bool,
+    /// It was never seen, and what lies behind it has been repaired since the timeout: so was this, and was lost.
+    pub passed_over: bool,
+}
+
+/// What timers have to do with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimerEvidence {
+    /// From when the timer was restarted until it was sent.
+    pub waited: Duration,
+    /// RTO without back-off, as the round trips make it (RFC 6298).
+    pub rto: Duration,
+    /// The least RTO by Linux's deviation and by RFC 6298's; `None` where the samples are not kept.
+    pub rto_least: Option<Duration>,
+    /// Wait of a probe of a single segment (RFC 8985, section 7.2), no longer than the RTO.
+    pub pto: Duration,
+    /// Back-off: the factor on the RTO.
+    pub factor: u32,
+    /// Since the latest timeout.
+    pub since_timeout: Option<Duration>,
+    /// Since it sent any data.
+    pub quiet: Option<Duration>,
+    /// Smoothed round trip.
+    pub srtt: Option<Duration>,
+    /// Least round trip.
+    pub least_trip: Option<Duration>,
+    /// A probe of the tail has been sent and is not answered.
+    pub probed: bool,
+    /// A probe of the tail was due about when it was sent.
+    pub probe_due: bool,
+}
+
+/// What acknowledgments have to do with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AckEvidence {
+    /// Duplicate ACKs in a row.
+    pub duplicates: u32,
+    /// Segments that the receiver has selectively acknowledged.
+    pub sacked: u32,
+    /// Since enough ACKs passed to tell of a loss; `None` if they have not, or passed after it was sent.
+    pub told: Option<Duration>,
+    /// Since the first and the latest ACK passed that told of any segment behind a gap.
+    pub hints: Option<(Age, Age)>,
+    /// Since the latest ACK of any kind passed here.
+    pub latest: Option<Duration>,
+    /// Since the latest ACK passed that the sender can have reacted to by then.
+    pub reacted: Option<Duration>,
+    /// Since an ACK reached the sender, reckoned from when it passed here.
+    pub reached: Option<Duration>,
+    /// Since the sender has heard what its timestamp echoes (RFC 7323, section 4.3).
+    pub echoed: Option<Duration>,
+    /// From an ACK's passing here until what it lets go passes here.
+    pub react: Duration,
+    /// The least of that.
+    pub react_least: Duration,
+}
+
+/// How the sender behaves, and what is known of the place of capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderEvidence {
+    /// The least of its half of the round trip, where the capture is so near to it that all it does is seen.
+    pub near: Option<Duration>,
+    /// Selective acknowledgments are in use (RFC 2018).
+    pub selective: bool,
+    /// Timestamps are in use (RFC 7323).
+    pub stamps: bool,
+    /// It spreads what an ACK lets go.
+    pub paces: bool,
+    /// Such senders do not probe tails, by other connections.
+    pub plain: bool,
+    /// Packets get lost between such senders and the capture, by other connections.
+    pub losses: bool,
+    /// Any ACK restarts its timer, by other connections, and losses hide what it does.
+    pub rearms: bool,
+}
+
+/// What started a sender's timer anew in a silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// Nothing: it goes on from where it was.
+    Nothing,
+    /// Acknowledgments have told of a loss.
+    Fast,
+    /// A tail-loss probe.
+    Probe,
+}
+
+/// What fits a silence best by the sender's own clock, where its timestamps tell that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockEvidence {
+    /// From the timer's restart until it, or a probe, was due.
+    pub due: Duration,
+    /// What came first; none outside of [`State::Open`], where it does not matter.
+    pub first: First,
+    /// Expiries after that.
+    pub expiries: u32,
+}
+
+/// Evidence about one retransmission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairEvidence {
+    /// How the sender was doing.
+    pub state: State,
+    /// What was sent again.
+    pub segment: SegmentEvidence,
+    /// What timers have to do with it.
+    pub timer: TimerEvidence,
+    /// What acknowledgments have to do with it.
+    pub acks: AckEvidence,
+    /// How the sender behaves.
+    pub sender: SenderEvidence,
+    /// What its clock tells.
+    pub clock: Option<ClockEvidence>,
+}
+
+/// Evidence about one silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SilenceEvidence {
+    /// Only the FIN is not acknowledged.
+    pub only_fin: bool,
+    /// The receiver's window was closed.
+    pub closed: bool,
+    /// What was sent again, by the highest rank; `None` also if nothing tells why.
+    pub repair: Option<Repair>,
+    /// Expiries of the timer.
+    pub timeouts: u32,
+    /// The receiver had what was sent again.
+    pub spurious: bool,
+    /// What was repaired had been repaired before.
+    pub double: bool,
+    /// A repair was not seen, but reckoned.
+    pub inferred: bool,
+    /// A probe of new data jumped over what was never seen.
+    pub jumped: bool,
+    /// A drop is known that nothing has repaired yet; `None` where drops are not seen.
+    pub dropped: Option<bool>,
+    /// ACKs that told of a loss until the last progress.
+    pub told: u32,
+    /// The application had said all: FIN, or PSH where that means it.
+    pub said_all: bool,
+    /// Segments under way that were seen.
+    pub outstanding: u32,
+    /// Segments under way by the estimated window, with those that were not seen; `None` if all are.
+    pub flight: Option<u32>,
+    /// Window that the receiver offered, bytes.
+    pub window: Option<u32>,
+    /// Longest payload, bytes.
+    pub mss: u32,
+    /// All that was under way was acknowledged, and the sender sent no more at once; `None` as long as that is open.
+    pub ended: Option<bool>,
+    /// Nothing that follows will be looked at.
+    pub live: bool,
+}
+
+impl RepairEvidence {
+    /// The timer with its back-off.
+    #[must_use]
+    pub fn timer(&self) -> Duration {
+        self.timer.rto * u64::from(self.timer.factor)
+    }
+}
+
+/// Where a number was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// In packets that passed the capture.
+    Capture,
+    /// At the sender, reckoned from its half of the round trip or read from its timestamps.
+    Sender,
+    /// In other connections of the capture.
+    Others,
+}
+
+impl Origin {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Capture => "at the capture",
+            Self::Sender => "at the sender",
+            Self::Others => "in other connections",
+        }
+    }
+}
+
+/// One number of the evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Name, as in [`RepairEvidence`] and [`SilenceEvidence`].
+    pub name: &'static str,
+    /// Value with its unit.
+    pub value: String,
+    /// Where it was seen.
+    pub origin: Origin,
+}
+
+/// Collects items.
+#[derive(Debug, Default)]
+struct Items(Vec<Item>);
+
+impl Items {
+    fn text(&mut self, origin: Origin, name: &'static str, value: String) {
+        self.0.push(Item { name, value, origin });
+    }
+
+    fn is(&mut self, origin: Origin, name: &'static str, value: bool) {
+        self.text(origin, name, if value { "yes" } else { "no" }.to_owned());
+    }
+
+    fn time(&mut self, origin: Origin, name: &'static str, value: Option<Duration>) {
+        self.text(origin, name, value.map_or_else(unknown, |d| format!("{:.1} ms", d.as_secs_f64() * 1e3)));
+    }
+
+    fn count(&mut self, origin: Origin, name: &'static str, value: Option<u32>, unit: &str) {
+        self.text(origin, name, value.map_or_else(unknown, |n| format!("{n} {unit}")));
+    }
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} ms", self.0 as f64 / 1e6)
+    }
+}
+
+impl RepairEvidence {
+    /// All numbers, in the order in which the table asks for them.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        use Origin::{Capture, Others, Sender};
+        let Self { state, segment, timer, acks, sender, clock } = self;
+        let mut list = Items::default();
+        list.text(Sender, "state", format!("{state:?}").to_lowercase());
+        list.is(Capture, "first", segment.first);
+        list.is(Capture, "last", segment.last);
+        list.is(Capture, "hole", segment.hole);
+        list.count(Capture, "copies", segment.copies.map(u32::from), "copies");
+        list.is(Sender, "overtaken", segment.overtaken);
+        list.is(Sender, "repair_lost", segment.repair_lost);
+        list.is(Sender, "passed_over", segment.passed_over);
+        list.time(Sender, "waited", Some(timer.waited));
+        list.time(Sender, "rto", Some(timer.rto));
+        list.time(Sender, "rto_least", timer.rto_least);
+        list.time(Sender, "pto", Some(timer.pto));
+        list.count(Sender, "factor", Some(timer.factor), "times the RTO");
+        list.time(Sender, "since_timeout", timer.since_timeout);
+        list.time(Sender, "quiet", timer.quiet);
+        list.time(Sender, "srtt", timer.srtt);
+        list.time(Sender, "least_trip", timer.least_trip);
+        list.is(Capture, "probed", timer.probed);
+        list.is(Sender, "probe_due", timer.probe_due);
+        list.count(Capture, "duplicates", Some(acks.duplicates), "ACKs");
+        list.count(Capture, "sacked", Some(acks.sacked), "segments");
+        list.time(Capture, "told", acks.told);
+        let hints = acks.hints.map_or_else(unknown, |(first, latest)| format!("{first}, {latest}"));
+        list.text(Capture, "hints", hints);
+        list.time(Capture, "latest", acks.latest);
+        list.time(Capture, "reacted", acks.reacted);
+        list.time(Sender, "reached", acks.reached);
+        list.time(Sender, "echoed", acks.echoed);
+        list.time(Sender, "react", Some(acks.react));
+        list.time(Sender, "react_least", Some(acks.react_least));
+        list.time(Sender, "near", sender.near);
+        list.is(Capture, "selective", sender.selective);
+        list.is(Capture, "stamps", sender.stamps);
+        list.is(Capture, "paces", sender.paces);
+        list.is(Others, "plain", sender.plain);
+        list.is(Others, "losses", sender.losses);
+        list.is(Others, "rearms", sender.rearms);
+        let fits = clock.map_or_else(unknown, |c| match (c.first, c.expiries) {
+            (First::Nothing, n) => format!("{n} expiries"),
+            (First::Fast, n) => format!("a fast retransmit and {n} expiries"),
+            (First::Probe, n) => format!("a probe and {n} expiries"),
+        });
+        list.time(Sender, "due", clock.map(|c| c.due));
+        list.text(Sender, "fits", fits);
+        list.0
+    }
+}
+
+impl SilenceEvidence {
+    /// All numbers, in the order in which the table asks for them.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        use Origin::{Capture, Sender};
+        let mut list = Items::default();
+        list.is(Capture, "only_fin", self.only_fin);
+        list.is(Capture, "closed", self.closed);
+        let repair = self.repair.map_or("none".to_owned(), |r| format!("{r:?}"));
+        list.text(Sender, "repair", repair);
+        list.count(Sender, "timeouts", Some(self.timeouts), "expiries");
+        list.is(Capture, "jumped", self.jumped);
+        list.is(Capture, "spurious", self.spurious);
+        list.is(Sender, "double", self.double);
+        list.is(Sender, "inferred", self.inferred);
+        list.count(Capture, "told", Some(self.told), "ACKs");
+        list.is(Capture, "said_all", self.said_all);
+        let ended = self.ended.map_or_else(unknown, |e| if e { "yes" } else { "no" }.to_owned());
+        list.text(Capture, "ended", ended);
+        list.count(Capture, "outstanding", Some(self.outstanding), "segments");
+        list.count(Sender, "flight", self.flight, "segments");
+        list.count(Capture, "window", self.window, "bytes");
+        list.count(Capture, "mss", Some(self.mss), "bytes");
+        list.0
+    }
+}
