@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, bail, ensure};
 use narrows_diagnose::files::Inputs;
 use narrows_diagnose::{
-    Analyzer, AnalyzerLimits, FlowReport, Overall, QuicAnalyzer, flow_page, page, quic_page,
+    Analyzer, AnalyzerLimits, FlowReport, Overall, QuicAnalyzer, flow_page, page, quic_page, why_page,
 };
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
@@ -47,6 +47,9 @@ pub struct Args {
     /// One connection alone, by its number, with all its stalls
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
+    /// Print the evidence about one frame, by its number in Wireshark, and the row of the table that decided
+    #[arg(long, value_name = "FRAME", conflicts_with = "live")]
+    why: Option<u64>,
     /// Print all that was found, each connection with its stalls, as JSON
     #[arg(long)]
     json: bool,
@@ -73,6 +76,8 @@ struct Output<'a> {
     json: Option<Stream<io::StdoutLock<'static>>>,
     /// The connection that was asked for.
     only: Option<FlowReport>,
+    /// Text about the frame that was asked for.
+    why: String,
     extras: Extras,
 }
 
@@ -87,6 +92,7 @@ impl<'a> Output<'a> {
             extras: Extras::new(&args.extras, args.flow)?,
             json: args.json.then(|| Stream::new(io::stdout().lock(), captures, origin)),
             only: None,
+            why: String::new(),
         })
     }
 
@@ -101,6 +107,9 @@ impl<'a> Output<'a> {
             return;
         }
         self.extras.flow(&flow);
+        if let Some(frame) = self.args.why {
+            self.why += &why_page(frame, &flow);
+        }
         if let Some(json) = &mut self.json {
             json.flow(&flow);
         }
@@ -113,11 +122,18 @@ impl<'a> Output<'a> {
     /// All was seen: `begun` connections. Says whether any stood still for long.
     fn finish(mut self, begun: u64, remarks: &[String]) -> anyhow::Result<bool> {
         self.overall.finish();
-        let Self { args, name, overall, quic, json, only, extras } = self;
+        let Self { args, name, overall, quic, json, only, why, extras } = self;
         let quic = if args.flow.is_none() { quic.finish() } else { Vec::new() };
         ensure!(begun > 0 || !quic.is_empty(), "{name}: no packet of TCP in it, and no opening of QUIC");
         if let (Some(number), None) = (args.flow, &only) {
             bail!("--flow {number}: {name} has connections 0 to {}", begun.saturating_sub(1));
+        }
+        if let Some(frame) = args.why {
+            ensure!(
+                !why.is_empty(),
+                "--why {frame}: nothing was said of that frame of {name}; it repairs nothing, and bounds no stall. \
+                 Frames that do are those of --flow NUMBER and --json"
+            );
         }
         let said = match extras.finish(&name, &overall, only.as_ref()) {
             Ok(said) => said,
@@ -132,6 +148,7 @@ impl<'a> Output<'a> {
         };
         match (json, &only) {
             (Some(json), _) => json.finish(&overall, &quic, remarks, &said.json)?,
+            (None, _) if args.why.is_some() => crate::say(&why).context("standard output")?,
             (None, Some(flow)) => crate::say(&flow_page(&name, flow)).context("standard output")?,
             (None, None) => {
                 let text = page(&name, &overall) + &quic_page(&quic, args.worst) + &said.text;
@@ -216,6 +233,7 @@ fn read(args: &Args) -> anyhow::Result<bool> {
     let captures: Vec<String> = args.captures.iter().map(|p| p.display().to_string()).collect();
     let mut output = Output::new(args, &captures, inputs.origin)?;
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
+    args.why.into_iter().for_each(|frame| analyzer.ask_why(frame));
     while let Some(packet) = inputs.next() {
         let number = analyzer.packet(packet.at, packet.frame, &packet.header);
         output.packet(number, packet.at, packet.frame, &packet.header);

@@ -136,6 +136,8 @@ pub struct Analyzer {
     evicted: u64,
     /// Connections so far.
     begun: u64,
+    /// See [`Analyzer::ask_why`].
+    asked: Option<u64>,
 }
 
 impl Analyzer {
@@ -155,7 +157,14 @@ impl Analyzer {
             swept: Instant::ZERO,
             evicted: 0,
             begun: 0,
+            asked: None,
         }
+    }
+
+    /// Keeps the evidence and the deciding rows of verdicts about this frame: they are in [`FlowReport::whys`]. Counts
+    /// for connections that begin later.
+    pub fn ask_why(&mut self, frame: u64) {
+        self.asked = Some(frame);
     }
 
     /// A packet of the capture. What is not TCP is passed over. Gives the number of its connection, counted from 0 by
@@ -215,7 +224,7 @@ impl Analyzer {
             self.evict();
         }
         self.begun += 1;
-        self.connections.insert(Connection::new(self.begun - 1, key, at, tcp))
+        self.connections.insert(Connection::new(self.begun - 1, key, at, tcp, self.asked))
     }
 
     /// Connections that are over.

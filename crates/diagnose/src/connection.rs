@@ -6,6 +6,7 @@ use narrows_wire::{Flags, FlowKey, TcpHeader};
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::sender::{Around, Seen, Sender};
 use crate::tolerances::OPEN_ANSWER;
+use crate::why::Asked;
 
 /// The handshake, as far as it was seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,8 +59,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection of which this is the first packet. If it is not a SYN, the end with the lower port is taken for the
-    /// one that was called.
-    pub(crate) fn new(number: u64, key: FlowKey, now: Instant, tcp: &TcpHeader) -> Self {
+    /// one that was called. `asked` is the frame that [`Why`](crate::Why) is asked about.
+    pub(crate) fn new(number: u64, key: FlowKey, now: Instant, tcp: &TcpHeader, asked: Option<u64>) -> Self {
         let syn = tcp.flags.has(Flags::SYN);
         let answer = tcp.flags.has(Flags::ACK);
         let from_opener = if syn { !answer } else { key.sport >= key.dport };
@@ -68,7 +69,7 @@ impl Connection {
             chain: narrows_lists::NIL,
             key: if from_opener { key } else { key.reverse() },
             opened: syn,
-            senders: [Sender::new(0), Sender::new(1)],
+            senders: [0, 1].map(|by| Sender::new(by, Asked::about(asked))),
             first: now,
             last: now,
             last_frame: 0,

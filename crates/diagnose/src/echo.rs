@@ -59,11 +59,12 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::why::Asked;
 
     #[test]
     fn an_echo_tells_when_it_heard_last() {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        let mut s = Sender::new(1);
+        let mut s = Sender::new(1, Asked::default());
         // 100 ms to the sender and back. An ACK with timestamp 7 passes at 1 s.
         s.trips.time_sender(Duration::from_millis(100), 2);
         s.trips.stamp(at(1000), 7);

@@ -6,13 +6,15 @@
 
 use core::fmt;
 
+use serde::Serialize;
+
 use narrows_units::{Duration, Instant};
 
 use crate::findings::Repair;
 
 /// How the sender is doing (RFC 6582 and 6675).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum SenderState {
     /// Nothing was lost that it knows of.
     #[default]
     Open,
@@ -22,8 +24,8 @@ pub enum State {
     Loss,
 }
 
-/// Time from an event until the retransmission was sent, nanoseconds. Negative: the event passed the capture after that,
-/// because the packet waited in a queue before it.
+/// Time from an event until the retransmission was sent, nanoseconds. Negative: the event passed the capture after
+/// that, because the packet waited in a queue before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age(i64);
 
@@ -159,7 +161,7 @@ pub enum First {
 pub struct ClockEvidence {
     /// From the timer's restart until it, or a probe, was due.
     pub due: Duration,
-    /// What came first; none outside of [`State::Open`], where it does not matter.
+    /// What came first; none outside of [`SenderState::Open`], where it does not matter.
     pub first: First,
     /// Expiries after that.
     pub expiries: u32,
@@ -169,7 +171,7 @@ pub struct ClockEvidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairEvidence {
     /// How the sender was doing.
-    pub state: State,
+    pub state: SenderState,
     /// What was sent again.
     pub segment: SegmentEvidence,
     /// What timers have to do with it.
@@ -230,7 +232,8 @@ impl RepairEvidence {
 }
 
 /// Where a number was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// In packets that passed the capture.
     Capture,
@@ -253,7 +256,7 @@ impl Origin {
 }
 
 /// One number of the evidence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
     /// Name, as in [`RepairEvidence`] and [`SilenceEvidence`].
     pub name: &'static str,

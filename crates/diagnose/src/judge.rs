@@ -10,7 +10,7 @@
 
 use narrows_units::Duration;
 
-use crate::evidence::{First, RepairEvidence, SilenceEvidence, State};
+use crate::evidence::{First, RepairEvidence, SenderState, SilenceEvidence};
 use crate::findings::{Cause, Certainty, Repair};
 use crate::tolerances::{
     ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST, LEAST_WAIT,
@@ -348,15 +348,15 @@ fn window_full(e: &SilenceEvidence) -> bool {
 }
 
 fn open(e: &RepairEvidence) -> bool {
-    e.state == State::Open
+    e.state == SenderState::Open
 }
 
 fn recovery(e: &RepairEvidence) -> bool {
-    e.state == State::Recovery
+    e.state == SenderState::Recovery
 }
 
 fn loss(e: &RepairEvidence) -> bool {
-    e.state == State::Loss
+    e.state == SenderState::Loss
 }
 
 /// The capture is at the sender.
@@ -540,4 +540,125 @@ fn by_timer(e: &RepairEvidence) -> bool {
 /// again (RFC 8985, section 7.2). The timer sends the first.
 fn may_be_probe(e: &RepairEvidence) -> bool {
     e.sender.selective && may_probe(e)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::{AckEvidence, Age, ClockEvidence, SegmentEvidence, SenderEvidence, TimerEvidence};
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// The first of several segments, with a round trip of 100 ms and an RTO of 300, after that wait.
+    fn waited(n: u64) -> RepairEvidence {
+        let (rto, pto) = (ms(300), ms(300));
+        let timer = TimerEvidence {
+            waited: ms(n),
+            rto,
+            pto,
+            factor: 1,
+            srtt: Some(ms(100)),
+            ..TimerEvidence::default()
+        };
+        let acks = AckEvidence { react: ms(50), react_least: ms(40), ..AckEvidence::default() };
+        let segment = SegmentEvidence { first: true, ..SegmentEvidence::default() };
+        RepairEvidence { segment, timer, acks, ..RepairEvidence::default() }
+    }
+
+    fn decides(e: &RepairEvidence) -> &'static str {
+        judge_repair(e).name
+    }
+
+    #[test]
+    fn names_are_unique_and_the_last_rows_always_fit() {
+        let mut names: Vec<&str> = REPAIRS.iter().map(|r| r.name).collect();
+        names.extend(CAUSES.iter().map(|r| r.name));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), REPAIRS.len() + CAUSES.len());
+        let (repair, silence) = (RepairEvidence::default(), SilenceEvidence::default());
+        assert!((REPAIRS[REPAIRS.len() - 1].when)(&repair) && (CAUSES[CAUSES.len() - 1].when)(&silence));
+    }
+
+    #[test]
+    fn the_times_between_other_packets() {
+        // 170 ms are the least that a timer waits.
+        assert_eq!([169, 170].map(|n| decides(&waited(n))), ["nothing tells", "timer"]);
+        let mut e = waited(100);
+        (e.acks.duplicates, e.acks.told) = (3, Some(ms(50)));
+        assert_eq!(decides(&e), "duplicate ACKs");
+        // Three quarters of 40 ms after the third duplicate are the soonest.
+        e.acks.told = Some(ms(29));
+        assert_eq!(decides(&e), "duplicate ACKs, too soon for the timer");
+        // 200 ms after their effect, and 0 ms before the expiry.
+        (e.acks.told, e.timer.waited) = (Some(ms(250)), ms(300));
+        assert_eq!(decides(&e), "timer");
+    }
+
+    #[test]
+    fn the_last_of_several_is_a_probe_where_the_sender_probes() {
+        let mut e = waited(250);
+        e.segment = SegmentEvidence { last: true, ..SegmentEvidence::default() };
+        assert_eq!(decides(&e), "timer, not the first");
+        e.sender.selective = true;
+        assert_eq!(decides(&e), "probe of several");
+        // A single segment: up to 5/4 of the 300 ms that a probe waits.
+        e.segment.first = true;
+        assert_eq!(decides(&e), "probe of one");
+        e.timer.waited = ms(375);
+        assert_eq!(decides(&e), "timer of one");
+    }
+
+    #[test]
+    fn the_clock_and_the_echo_come_before_the_times() {
+        let mut e = waited(300);
+        e.clock = Some(ClockEvidence { due: ms(300), first: First::Nothing, expiries: 1 });
+        assert_eq!(decides(&e), "clock: timer");
+        e.clock = Some(ClockEvidence { due: ms(300), first: First::Fast, expiries: 0 });
+        assert_eq!(decides(&e), "clock: fast retransmit");
+        // The sender echoes an ACK of 35 ms ago, which told of a gap; 36 are too many.
+        (e.acks.echoed, e.acks.sacked) = (Some(ms(35)), 1);
+        assert_eq!(decides(&e), "answer tells of a loss");
+        e.acks.echoed = Some(ms(36));
+        assert_eq!(decides(&e), "clock: fast retransmit");
+    }
+
+    #[test]
+    fn at_the_sender_all_is_seen() {
+        let mut e = waited(250);
+        e.sender = SenderEvidence { near: Some(ms(1)), ..SenderEvidence::default() };
+        (e.state, e.acks.latest) = (SenderState::Recovery, Some(ms(3)));
+        assert_eq!(decides(&e), "ACK at the sender in recovery");
+        // No ACK for 195 ms and no data: the timer.
+        (e.acks.latest, e.timer.quiet) = (Some(ms(195)), Some(ms(195)));
+        assert_eq!(decides(&e), "timer at the sender");
+        let told = Age::between(narrows_units::Instant::ZERO, narrows_units::Instant::ZERO + ms(60));
+        assert!(told.at_least(ms(60)) && told.at_most(ms(60)) && !told.plus(ms(1)).at_most(ms(60)));
+    }
+
+    #[test]
+    fn causes_in_the_order_of_tapo() {
+        let e = SilenceEvidence {
+            repair: Some(Timeout),
+            timeouts: 1,
+            mss: 1000,
+            outstanding: 2,
+            ..Default::default()
+        };
+        let told = |e: SilenceEvidence| judge_silence(&e).1;
+        assert_eq!(told(e), Cause::SmallCongestionWindow);
+        assert_eq!(told(SilenceEvidence { window: Some(2999), ..e }), Cause::SmallReceiveWindow);
+        assert_eq!(told(SilenceEvidence { outstanding: 4, ..e }), Cause::ContinuousLoss);
+        assert_eq!(told(SilenceEvidence { said_all: true, ..e }), Cause::TailLoss);
+        assert_eq!(
+            told(SilenceEvidence { said_all: true, ended: Some(false), ..e }),
+            Cause::SmallCongestionWindow
+        );
+        assert_eq!(told(SilenceEvidence { timeouts: 2, ..e }), Cause::DoubleRetransmission);
+        assert_eq!(told(SilenceEvidence { spurious: true, timeouts: 2, ..e }), Cause::AckDelayedOrLost);
+        assert_eq!(told(SilenceEvidence { repair: None, timeouts: 0, closed: true, ..e }), Cause::ZeroWindow);
+        assert_eq!(judge_silence(&SilenceEvidence { inferred: true, ..e }).2, Possible);
+    }
 }

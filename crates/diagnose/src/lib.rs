@@ -49,6 +49,7 @@ mod timers;
 mod tolerances;
 mod trace;
 mod trips;
+mod why;
 mod window;
 mod words;
 
@@ -62,4 +63,5 @@ pub use quic::{QuicAnalyzer, QuicCause, QuicReport, QuicStall};
 pub use report::{DirectionReport, End, FlowReport, Vantage};
 pub use tables::{ColumnTable, ColumnValues, Tables};
 pub use trace::{Acked, Sent, Trace, Way};
+pub use why::{Subject, Why, why_page};
 pub use words::{flow_page, page, quic_page};

@@ -83,12 +83,13 @@ mod tests {
     use narrows_wire::Flags;
 
     use super::*;
+    use crate::why::Asked;
 
     /// How many timeouts are told where the server is 50 ms away and the client 10, asks at 100 ms, and segments of the
     /// answer pass at these times; the first is acknowledged at 940 ms.
     fn told(first: u64, second: u64) -> u64 {
         let (ms, at) = (Duration::from_millis, |n: u64| Instant::ZERO + Duration::from_millis(n));
-        let mut s = Sender::new(1);
+        let mut s = Sender::new(1, Asked::default());
         (s.around.losses, s.announced) = (true, 1000);
         s.begin(at(0), SeqNum(1));
         s.trips.handshake(ms(10));

@@ -6,7 +6,7 @@
 use narrows_units::{Duration, Instant};
 
 use crate::evidence::{
-    AckEvidence, Age, ClockEvidence, First, RepairEvidence, SegmentEvidence, SenderEvidence, State,
+    AckEvidence, Age, ClockEvidence, First, RepairEvidence, SegmentEvidence, SenderEvidence, SenderState,
     TimerEvidence,
 };
 use crate::judge;
@@ -200,8 +200,8 @@ impl Sender {
         &self.acks[..self.acks_seen.min(ACKS)]
     }
 
-    /// For how long the latest ACK that it can have reacted to had passed. Where more ACKs pass than are remembered, one
-    /// of them is right.
+    /// For how long the latest ACK that it can have reacted to had passed. Where more ACKs pass than are remembered,
+    /// one of them is right.
     fn reacted(&self, now: Instant) -> Option<Duration> {
         let react = self.react();
         let (least, most) = (self.soonest(), react + self.slack(react / 2));
@@ -238,12 +238,12 @@ impl Sender {
         let near = self.trips.sender_least().filter(|_| self.at_sender());
         let srtt = self.trips.srtt();
         let state = match self.phase {
-            Phase::Open => State::Open,
-            Phase::Recovery(_) => State::Recovery,
-            Phase::Loss(_) => State::Loss,
+            Phase::Open => SenderState::Open,
+            Phase::Recovery(_) => SenderState::Recovery,
+            Phase::Loss(_) => SenderState::Loss,
         };
         let clock = self.exact().map(|_| {
-            let found = (state == State::Open).then(|| self.schedule(p, last && !hole));
+            let found = (state == SenderState::Open).then(|| self.schedule(p, last && !hole));
             let (first, expiries) = found.map_or((First::Nothing, 0), |s| (s.first, s.timeouts));
             ClockEvidence { due: self.due(), first, expiries }
         });
@@ -308,11 +308,12 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::why::Asked;
 
     #[test]
     fn soon_after_an_ack_no_timer_has_expired() {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        let mut s = Sender::new(1);
+        let mut s = Sender::new(1, Asked::default());
         s.trips.time_sender(Duration::from_millis(100), 2);
         s.trips.time_receiver(Duration::from_millis(300));
         // R = 400 ms, RTO = 400 + 800; the ACK that passes at 1 s is heard at 1.1 s.

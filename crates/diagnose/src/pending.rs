@@ -8,6 +8,7 @@ use crate::frames::Frames;
 use crate::judge;
 use crate::sender::{Seen, Sender};
 use crate::tolerances::{LEAST_STALL, MOST_STALLS, STALL_FRAMES, STALL_TRIPS};
+use crate::why::Why;
 
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
@@ -101,10 +102,14 @@ impl Sender {
 
     fn stall(&mut self, now: Instant, frame: u64, ended: bool) {
         let silence = self.silence();
-        let (_, cause, certainty) = judge::judge_silence(&silence);
+        let found = judge::judge_silence(&silence);
+        let (_, cause, certainty) = found;
         self.watch(&silence, cause, ended);
         let repairs = self.pending.frames.iter();
-        let frames = core::iter::once(self.since_frame).chain(repairs).chain([frame]).collect();
+        let frames: Frames = core::iter::once(self.since_frame).chain(repairs).chain([frame]).collect();
+        if self.asked.among(frames.iter()) {
+            self.asked.note(Why::silence(now, self.by, &silence, found));
+        }
         self.keep(Stall {
             from: self.since,
             to: now,

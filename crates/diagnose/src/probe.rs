@@ -104,13 +104,14 @@ mod tests {
     use narrows_wire::TcpHeader;
 
     use super::*;
+    use crate::why::Asked;
 
     static TCP: LazyLock<TcpHeader> = LazyLock::new(TcpHeader::default);
 
     #[test]
     fn a_probe_is_no_later_than_the_timer_of_the_first_segment() {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        let mut s = Sender::new(1);
+        let mut s = Sender::new(1, Asked::default());
         // R = 500 ms: RTO = 500 + 1000. The first of two left at 800 ms; an ACK was heard at 1 s, and the second left.
         s.trips.time_sender(Duration::from_millis(100), 2);
         s.trips.time_receiver(Duration::from_millis(400));

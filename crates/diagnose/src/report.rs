@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::findings::{Cause, Event, Stall, seconds};
 use crate::sender::Sender;
+use crate::why::Why;
 
 /// Where on the path of a connection's data the capture was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
@@ -83,6 +84,9 @@ pub struct FlowReport {
     pub stalls: Vec<Stall>,
     /// What was sent again, by time; of each direction the first 4096.
     pub events: Vec<Event>,
+    /// Verdicts about the frame that [`crate::Analyzer::ask_why`] named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub whys: Vec<Why>,
 }
 
 impl DirectionReport {
@@ -123,6 +127,9 @@ impl FlowReport {
         let mut events = core::mem::take(&mut a.events);
         events.append(&mut b.events);
         events.sort_by_key(|e| (e.at, e.by));
+        let mut whys = a.asked.take();
+        whys.append(&mut b.asked.take());
+        whys.sort_by_key(|w| (w.at, w.by));
         Self {
             number: c.number,
             opener: end(c.key.src(), c.key.sport),
@@ -136,6 +143,7 @@ impl FlowReport {
             directions: [DirectionReport::of(&mut a), DirectionReport::of(&mut b)],
             stalls,
             events,
+            whys,
         }
     }
 

@@ -20,6 +20,7 @@ use crate::tail::Watch;
 use crate::timer::Timer;
 use crate::tolerances::{ACKS, LEAST_WAIT};
 use crate::trips::Trips;
+use crate::why::{Asked, Why};
 use crate::window::Window;
 
 /// A packet of the connection.
@@ -182,11 +183,13 @@ pub(crate) struct Sender {
     pub(crate) stalls: Vec<Stall>,
     /// Time spent in stalls, those that are not kept included.
     pub(crate) stalled: Duration,
+    /// The frame that is asked about.
+    pub(crate) asked: Asked,
 }
 
 impl Sender {
-    pub(crate) fn new(by: u8) -> Self {
-        Self { by, factor: 1, ..Self::default() }
+    pub(crate) fn new(by: u8, asked: Asked) -> Self {
+        Self { by, factor: 1, asked, ..Self::default() }
     }
 
     /// A SYN of this end: numbers begin behind it.
@@ -367,7 +370,12 @@ impl Sender {
             _ => Place::Behind,
         };
         self.note_late(p);
-        let (repair, certainty) = judge::judge_repair(&self.evidence(p, &known)).then;
+        let evidence = self.evidence(p, &known);
+        let row = judge::judge_repair(&evidence);
+        if self.asked.among([p.frame].into_iter()) {
+            self.asked.note(Why::repair(p.at, self.by, &evidence, row));
+        }
+        let (repair, certainty) = row.then;
         self.compare_ends(p, &known);
         self.pending.double |= self.was_repaired(&known, seq);
         match repair {

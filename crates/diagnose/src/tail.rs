@@ -9,6 +9,7 @@ use crate::judge::{DUPTHRESH, judge_silence};
 use crate::outstanding::Known;
 use crate::sender::{Phase, Seen, Sender};
 use crate::tolerances::SAYS_MORE;
+use crate::why::Why;
 
 /// A stall of which it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -62,10 +63,15 @@ impl Sender {
 
     fn was_tail(&mut self, tail: bool) {
         let Some(watch) = self.watched.take() else { return };
-        let (_, cause, _) = judge_silence(&SilenceEvidence { ended: Some(tail), ..watch.silence });
+        let silence = SilenceEvidence { ended: Some(tail), ..watch.silence };
+        let found = judge_silence(&silence);
+        let cause = found.1;
         if let Some(stall) = self.stalls.get_mut(watch.stall)
             && stall.cause != Cause::AckDelayedOrLost
         {
+            if self.asked.among(stall.frames.iter()) {
+                self.asked.note(Why::silence(stall.to, self.by, &silence, found));
+            }
             stall.cause = cause;
             if !cause.is_loss() {
                 stall.lost = Place::Unknown;

@@ -10,6 +10,7 @@ mod kernel;
 mod quic;
 mod silences;
 mod whose_fault;
+mod why;
 
 const CLIENT: bool = true;
 const SERVER: bool = false;

@@ -183,7 +183,7 @@ pub fn flow_page(title: &str, flow: &FlowReport) -> String {
     text
 }
 
-fn stall(s: &Stall) -> String {
+pub(crate) fn stall(s: &Stall) -> String {
     let mut line = format!(
         "{:.2} s from {:.2} s on: {}",
         s.length().as_secs_f64(),

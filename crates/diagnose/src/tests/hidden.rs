@@ -7,7 +7,7 @@ use crate::sender::{Phase, Seen, Sender};
 /// which it hears at 10.1 s. With one sample RTO = 500 + 4 x 250 = 1500 ms; with many it is 500 + 200.
 fn sender(samples: usize) -> Sender {
     let ms = Duration::from_millis;
-    let mut s = Sender::new(1);
+    let mut s = Sender::new(1, crate::why::Asked::default());
     s.begin(at(0), SeqNum(1));
     (s.stamps, s.selective, s.around.losses, s.mss) = (true, true, true, 1000);
     (0..40).for_each(|n| s.clock.tick(at(n * 200), n as u32 * 200));

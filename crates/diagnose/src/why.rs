@@ -1,0 +1,157 @@
+//! Answer to "why was this said of that frame?": the evidence, and the row of the table that decided.
+
+use core::fmt::Write as _;
+
+use serde::Serialize;
+
+use narrows_units::Instant;
+
+use crate::evidence::{Item, RepairEvidence, SilenceEvidence};
+use crate::findings::{Cause, Certainty, Repair, seconds};
+use crate::judge::{CAUSES, CauseRow, REPAIRS, RepairRow};
+use crate::report::FlowReport;
+
+/// Subject of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// Data that was sent again, and what made the sender do it.
+    Retransmission(Repair),
+    /// A silence, and its cause.
+    Silence(Cause),
+}
+
+/// A verdict with all that led to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Why {
+    /// When it was judged: the time of the packet sent again, or of the end of the silence.
+    #[serde(rename = "at_s", serialize_with = "seconds")]
+    pub at: Instant,
+    /// Whose data it is: 0 for the end that opened the connection.
+    pub by: u8,
+    /// What was judged, and what was said.
+    pub said: Subject,
+    /// How sure that is.
+    pub certainty: Certainty,
+    /// Place of the row that decided, from 1.
+    pub row: usize,
+    /// Rows of its table.
+    pub of: usize,
+    /// Name of the row.
+    pub name: &'static str,
+    /// Source of the row.
+    pub source: &'static str,
+    /// Evidence that the table was asked with.
+    pub evidence: Vec<Item>,
+}
+
+impl Why {
+    pub(crate) fn repair(at: Instant, by: u8, e: &RepairEvidence, row: &'static RepairRow) -> Self {
+        let (repair, certainty) = row.then;
+        Self {
+            at,
+            by,
+            said: Subject::Retransmission(repair),
+            certainty,
+            row: 1 + REPAIRS.iter().position(|r| core::ptr::eq(r, row)).unwrap_or(0),
+            of: REPAIRS.len(),
+            name: row.name,
+            source: row.source,
+            evidence: e.items(),
+        }
+    }
+
+    pub(crate) fn silence(
+        at: Instant,
+        by: u8,
+        e: &SilenceEvidence,
+        found: (&'static CauseRow, Cause, Certainty),
+    ) -> Self {
+        let (row, cause, certainty) = found;
+        Self {
+            at,
+            by,
+            said: Subject::Silence(cause),
+            certainty,
+            row: 1 + CAUSES.iter().position(|r| core::ptr::eq(r, row)).unwrap_or(0),
+            of: CAUSES.len(),
+            name: row.name,
+            source: row.source,
+            evidence: e.items(),
+        }
+    }
+}
+
+/// The frame that is asked about, and the verdicts on it so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    frame: Option<u64>,
+    whys: Vec<Why>,
+}
+
+impl Asked {
+    pub(crate) fn about(frame: Option<u64>) -> Self {
+        Self { frame, whys: Vec::new() }
+    }
+
+    /// Says whether that frame is among these.
+    pub(crate) fn among(&self, mut frames: impl Iterator<Item = u64>) -> bool {
+        self.frame.is_some_and(|frame| frames.any(|f| f == frame))
+    }
+
+    /// Takes a verdict down.
+    pub(crate) fn note(&mut self, why: Why) {
+        self.whys.push(why);
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Why> {
+        core::mem::take(&mut self.whys)
+    }
+}
+
+/// A name as JSON has it, with blanks.
+fn plain(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " ")));
+    name.unwrap_or_default()
+}
+
+/// The page of text about a frame of one connection; nothing if nothing was said of it there.
+#[must_use]
+pub fn why_page(frame: u64, flow: &FlowReport) -> String {
+    let mut text = String::new();
+    let key = flow.key();
+    for why in &flow.whys {
+        let key = if why.by == 0 { key } else { key.reverse() };
+        let (at, n) = (why.at.as_secs_f64(), flow.number);
+        let _ = match why.said {
+            Subject::Retransmission(_) => {
+                writeln!(text, "Frame {frame}, connection {n}, {key}: sent again at {at:.3} s")
+            }
+            Subject::Silence(_) => {
+                writeln!(text, "Frame {frame}, connection {n}, {key}: silence until {at:.3} s")
+            }
+        };
+        for Item { name, value, origin } in &why.evidence {
+            let _ = writeln!(text, "  {name:<14} {value:<32} {}", origin.words());
+        }
+        let said = match why.said {
+            Subject::Retransmission(repair) => plain(&repair),
+            Subject::Silence(cause) => cause.words().to_owned(),
+        };
+        let Why { row, of, name, source, certainty, .. } = why;
+        let _ = writeln!(text, "Row {row} of {of}, \"{name}\": {said}, {}", plain(certainty));
+        let _ = writeln!(text, "Source: {source}\n");
+    }
+    for event in flow.events.iter().filter(|e| e.frame == frame) {
+        let how =
+            if event.inferred { ", not seen but reckoned from the silence before this frame" } else { "" };
+        let spurious = if event.spurious { ", which the receiver did not need" } else { "" };
+        let (at, repair) = (event.at.as_secs_f64(), plain(&event.repair));
+        let _ =
+            writeln!(text, "Reported: {repair} at {at:.3} s{how}{spurious} ({})", plain(&event.certainty));
+    }
+    for stall in flow.stalls.iter().filter(|s| s.frames.iter().any(|f| f == frame)) {
+        let _ = writeln!(text, "Reported: {}", crate::words::stall(stall));
+    }
+    text
+}
