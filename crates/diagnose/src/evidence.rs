@@ -122,8 +122,8 @@ pub struct AckEvidence {
     pub echoed: Option<Duration>,
     /// From an ACK's passing here until what it lets go passes here.
     pub react: Duration,
-    /// The least of that.
-    pub react_least: Duration,
+    /// The least of that; `None` where only the mean is kept.
+    pub react_least: Option<Duration>,
 }
 
 /// How the sender behaves, and what is known of the place of capture.
@@ -139,8 +139,8 @@ pub struct SenderEvidence {
     pub paces: bool,
     /// Such senders do not probe tails, by other connections.
     pub plain: bool,
-    /// Packets get lost between such senders and the capture, by other connections.
-    pub losses: bool,
+    /// Packets get lost between such senders and the capture, by other connections; `None` where those are not asked.
+    pub losses: Option<bool>,
     /// Any ACK restarts its timer, by other connections, and losses hide what it does.
     pub rearms: bool,
 }
@@ -334,13 +334,14 @@ impl RepairEvidence {
         list.time(Sender, "reached", acks.reached);
         list.time(Sender, "echoed", acks.echoed);
         list.time(Sender, "react", Some(acks.react));
-        list.time(Sender, "react_least", Some(acks.react_least));
+        list.time(Sender, "react_least", acks.react_least);
         list.time(Sender, "near", sender.near);
         list.is(Capture, "selective", sender.selective);
         list.is(Capture, "stamps", sender.stamps);
         list.is(Capture, "paces", sender.paces);
         list.is(Others, "plain", sender.plain);
-        list.is(Others, "losses", sender.losses);
+        let losses = sender.losses.map_or_else(unknown, |l| if l { "yes" } else { "no" }.to_owned());
+        list.text(Others, "losses", losses);
         list.is(Others, "rearms", sender.rearms);
         let fits = clock.map_or_else(unknown, |c| match (c.first, c.expiries) {
             (First::Nothing, n) => format!("{n} expiries"),

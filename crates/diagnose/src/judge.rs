@@ -159,7 +159,7 @@ pub static REPAIRS: [RepairRow; 48] = [
         "probe unprompted",
         PROBES,
         |e| {
-            let sure = !e.sender.losses || !e.segment.first;
+            let sure = !loses(e) || !e.segment.first;
             unprompted(e) && may_probe(e) && (sure || e.timer.probe_due)
         },
         (Probe, Certain),
@@ -168,7 +168,7 @@ pub static REPAIRS: [RepairRow; 48] = [
         "timer unprompted",
         TIMER,
         |e| {
-            let first = e.segment.first && !e.segment.last && !e.sender.losses;
+            let first = e.segment.first && !e.segment.last && !loses(e);
             unprompted(e) && first && e.acks.echoed >= Some(LEAST_WAIT)
         },
         (Timeout, Certain),
@@ -364,6 +364,11 @@ fn near(e: &RepairEvidence) -> bool {
     e.sender.near.is_some()
 }
 
+/// Packets get lost before the capture.
+fn loses(e: &RepairEvidence) -> bool {
+    e.sender.losses == Some(true)
+}
+
 /// Its clock is known.
 fn clock(e: &RepairEvidence) -> bool {
     e.clock.is_some()
@@ -488,7 +493,7 @@ pub(crate) fn waits_for_timer(waited: Duration, srtt: Option<Duration>) -> bool 
 /// A silence so long that the timer cannot have stood still. Where losses before the capture hide what the sender does,
 /// other silences look much the same, so we ask for more.
 fn must_have_expired(e: &RepairEvidence) -> bool {
-    waits(e) && (e.timer.waited >= EARLY.of(e.timer.rto) || !(e.sender.losses || near(e)))
+    waits(e) && (e.timer.waited >= EARLY.of(e.timer.rto) || !(e.sender.losses != Some(false) || near(e)))
 }
 
 fn timer_in_recovery(e: &RepairEvidence) -> bool {
@@ -498,7 +503,7 @@ fn timer_in_recovery(e: &RepairEvidence) -> bool {
 
 /// The least time within which it reacts.
 fn soonest(e: &RepairEvidence) -> Duration {
-    if near(e) { Duration::ZERO } else { SOONEST.of(e.acks.react_least) }
+    if near(e) { Duration::ZERO } else { SOONEST.of(e.acks.react_least.unwrap_or_default()) }
 }
 
 /// How much later than its half of the round trip the sender may react.
@@ -562,7 +567,7 @@ mod tests {
             srtt: Some(ms(100)),
             ..TimerEvidence::default()
         };
-        let acks = AckEvidence { react: ms(50), react_least: ms(40), ..AckEvidence::default() };
+        let acks = AckEvidence { react: ms(50), react_least: Some(ms(40)), ..AckEvidence::default() };
         let segment = SegmentEvidence { first: true, ..SegmentEvidence::default() };
         RepairEvidence { segment, timer, acks, ..RepairEvidence::default() }
     }

@@ -46,7 +46,7 @@ mod tail;
 mod tests;
 mod timer;
 mod timers;
-mod tolerances;
+pub mod tolerances;
 mod trace;
 mod trips;
 mod why;

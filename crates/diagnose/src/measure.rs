@@ -279,7 +279,7 @@ impl Sender {
                 stamps: self.stamps,
                 paces: self.paces(),
                 plain: self.around.plain,
-                losses: self.around.losses,
+                losses: Some(self.around.losses),
                 rearms: self.around.restarts && self.hides_repairs(),
             },
             clock,
@@ -300,7 +300,7 @@ impl Sender {
             reached: self.reached(p.sent),
             echoed: self.heard,
             react: self.react(),
-            react_least: self.react_least(),
+            react_least: Some(self.react_least()),
         }
     }
 }

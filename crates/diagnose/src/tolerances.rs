@@ -48,7 +48,7 @@ pub(crate) const OPEN_ANSWER: Duration = ms(50);
 // ---- Timers ----------------------------------------------------------------------------------------------
 
 /// Least RTO in use (Linux: `TCP_RTO_MIN`).
-pub(crate) const LEAST_RTO: Duration = ms(200);
+pub const LEAST_RTO: Duration = ms(200);
 
 /// RTO before there is a sample (RFC 6298, (2.1)).
 pub const FIRST_RTO: Duration = Duration::from_secs(1);
@@ -149,7 +149,7 @@ pub(crate) const TOO_SOON: Share = Share(9, 10);
 // ---- Tail-loss probes (RFC 8985, section 7.2) ------------------------------------------------------------
 
 /// Time added to a probe's wait where a single segment is under way (Linux: `TCP_RTO_MIN`).
-pub(crate) const DELAYED_ACK: Duration = ms(200);
+pub const DELAYED_ACK: Duration = ms(200);
 
 /// Round trip that a probe assumes before there is a sample: [`FIRST_RTO`].
 pub(crate) const FIRST_TRIP: Duration = FIRST_RTO;

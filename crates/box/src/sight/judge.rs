@@ -1,7 +1,12 @@
-//! What a sender's repairs and silences mean. Sources: RFC 6298 (timer), RFC 5681 (fast retransmit), RFC 8985
-//! (tail-loss probe); the order of the causes is that of TAPO, as `narrows diagnose` has it.
+//! Meaning of repairs and silences, by the tables of `narrows diagnose`: this fills the same evidence. What a
+//! record of constant size cannot know is `None` there.
 
-use narrows_diagnose::{Cause as Told, Certainty, Repair};
+use narrows_diagnose::evidence::{
+    AckEvidence, RepairEvidence, SegmentEvidence, SenderEvidence, SenderState, SilenceEvidence, TimerEvidence,
+};
+use narrows_diagnose::judge::{DUPTHRESH, judge_silence};
+use narrows_diagnose::tolerances::{DELAYED_ACK, FIRST_RTO, LEAST_RTO};
+use narrows_diagnose::{Certainty, Repair};
 use narrows_flow::Micros;
 use narrows_units::Duration;
 use narrows_wire::TcpHeader;
@@ -10,43 +15,57 @@ use super::book::Stall;
 use super::cause::{Cause, Lost};
 use super::record::{Gaps, Half, Half16};
 use super::sender::Whose;
-use super::tcp::FIRST_RTO;
-
-/// A little less than the least RTO in use, 200 ms.
-const LEAST_WAIT: Duration = Duration::from_millis(170);
-/// Duplicate ACKs that tell of a loss (RFC 5681, section 3.2).
-const DUPTHRESH: u8 = 3;
 
 impl Half {
     fn rto(&self) -> Duration {
         let srtt = self.srtt();
-        if srtt == Duration::ZERO { FIRST_RTO } else { srtt + (srtt / 2).max(Duration::from_millis(200)) }
+        if srtt == Duration::ZERO { FIRST_RTO } else { srtt + (srtt / 2).max(LEAST_RTO) }
     }
 
-    /// What made the sender send this again: an ACK, which it follows by the sender's half of the round trip, or the
-    /// timer, after a silence of at least its shortest wait.
-    pub fn judge(&self, now: Micros, tcp: &TcpHeader) -> Repair {
-        let waited = now.since(self.restart);
-        let first = tcp.seq.at_or_before(self.una);
-        let expired = waited >= LEAST_WAIT.max(self.rto() / 4 * 3);
-        if self.flags.has(Half16::LOSS) {
-            return if first && waited >= LEAST_WAIT * 2 { Repair::Timeout } else { Repair::AfterTimeout };
-        }
-        if self.flags.has(Half16::RECOVERY) {
-            return if first && expired { Repair::Timeout } else { Repair::Recovery };
-        }
+    /// Evidence about what is sent again now, as far as a record of constant size has it. `hole`: the original never
+    /// passed here.
+    pub fn evidence(&self, now: Micros, tcp: &TcpHeader, hole: bool) -> RepairEvidence {
+        let state = match () {
+            () if self.flags.has(Half16::LOSS) => SenderState::Loss,
+            () if self.flags.has(Half16::RECOVERY) => SenderState::Recovery,
+            () => SenderState::Open,
+        };
+        let (waited, silent, srtt) = (now.since(self.restart), now.since(self.since), self.srtt());
         let react = Duration::from_micros(self.sender_us.into());
-        if self.dupacks >= DUPTHRESH && now.since(self.since) < (react * 2).max(LEAST_WAIT) {
-            return Repair::FastRetransmit;
+        let duplicates = u32::from(self.dupacks);
+        RepairEvidence {
+            state,
+            segment: SegmentEvidence {
+                first: tcp.seq.at_or_before(self.una),
+                last: tcp.seq_end() == self.max,
+                hole,
+                ..SegmentEvidence::default()
+            },
+            timer: TimerEvidence {
+                waited,
+                rto: self.rto(),
+                pto: (srtt * 2 + DELAYED_ACK).min(self.rto()),
+                factor: 1 << self.backoff,
+                // Without progress since, the timer was restarted by the timeout itself.
+                since_timeout: (state == SenderState::Loss && self.timeouts > 0).then_some(waited),
+                srtt: (srtt > Duration::ZERO).then_some(srtt),
+                probed: self.flags.has(Half16::PROBED),
+                ..TimerEvidence::default()
+            },
+            acks: AckEvidence {
+                duplicates,
+                // The latest progress was the latest duplicate, or limited transmit that followed it (RFC 3042).
+                told: (duplicates >= DUPTHRESH).then_some(silent),
+                reacted: Some(silent),
+                react,
+                ..AckEvidence::default()
+            },
+            sender: SenderEvidence {
+                selective: self.flags.has(Half16::SELECTIVE),
+                ..SenderEvidence::default()
+            },
+            clock: None,
         }
-        if waited >= LEAST_WAIT {
-            let last = tcp.seq_end() == self.max;
-            let probe = self.flags.has(Half16::SELECTIVE) && !self.flags.has(Half16::PROBED) && last;
-            let pto = self.srtt() * 2 + if first { Duration::from_millis(200) } else { Duration::ZERO };
-            let early = !first || waited < pto.min(self.rto()) / 4 * 5;
-            return if probe && early { Repair::Probe } else { Repair::Timeout };
-        }
-        if self.dupacks > 0 { Repair::FastRetransmit } else { Repair::Unknown }
     }
 
     /// The silence since the last progress, as a stall.
@@ -74,50 +93,36 @@ impl Half {
         }
     }
 
-    /// In TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss, and all of it.
+    /// By the table of `narrows diagnose`, but for what only the box knows.
     fn cause(&self, length: Duration, unrepaired: bool) -> (Cause, Certainty) {
-        let told = |cause, certainty| (Cause::Told(cause), certainty);
-        if self.flags.has(Half16::FIN) && self.una + 1 == self.max {
-            return told(Told::Closing, Certainty::Certain);
-        }
         // What was sent again meanwhile may still have been on its way through the queue.
         let whole = !unrepaired && !self.lost.has(Lost::HERE) && !self.lost.has(Lost::BEFORE);
-        if whole && (self.queued > 0 || self.wait() * 2 >= length) {
+        let silence = self.silence(unrepaired);
+        if !silence.only_fin && whole && (self.queued > 0 || self.wait() * 2 >= length) {
             return (Cause::WaitsInQueue, Certainty::Certain);
         }
-        let Some(repair) = self.repair.filter(|r| *r != Repair::Unknown) else {
-            return match () {
-                () if self.flags.has(Half16::SHUT) => told(Told::ZeroWindow, Certainty::Certain),
-                // What the box dropped has not been sent again yet.
-                () if unrepaired => self.loss(None),
-                () => told(Told::PacketDelay, Certainty::Likely),
-            };
-        };
-        if self.flags.has(Half16::SPURIOUS) {
-            return told(Told::AckDelayedOrLost, Certainty::Certain);
-        }
-        self.loss(Some(repair))
+        let (_, cause, certainty) = judge_silence(&silence);
+        (Cause::Told(cause), certainty)
     }
 
-    fn loss(&self, repair: Option<Repair>) -> (Cause, Certainty) {
-        let told = |cause, certainty| (Cause::Told(cause), certainty);
-        let double = self.flags.has(Half16::DOUBLE);
-        if double || (self.timeouts > 0 && self.told >= DUPTHRESH) || self.timeouts > 1 {
-            let sure = if double { Certainty::Certain } else { Certainty::Likely };
-            return told(Told::DoubleRetransmission, sure);
+    /// Evidence about the silence since the last progress.
+    fn silence(&self, unrepaired: bool) -> SilenceEvidence {
+        let pushed = self.flags.has(Half16::PUSHES) && self.flags.has(Half16::PUSHED);
+        SilenceEvidence {
+            only_fin: self.flags.has(Half16::FIN) && self.una + 1 == self.max,
+            closed: self.flags.has(Half16::SHUT),
+            repair: self.repair.filter(|r| *r != Repair::Unknown),
+            timeouts: self.timeouts.into(),
+            spurious: self.flags.has(Half16::SPURIOUS),
+            double: self.flags.has(Half16::DOUBLE),
+            dropped: Some(unrepaired),
+            told: self.told.into(),
+            said_all: self.flags.has(Half16::FIN) || pushed,
+            outstanding: self.under_way().into(),
+            window: Some(u32::from(self.window) << self.scale),
+            mss: self.mss.into(),
+            live: true,
+            ..SilenceEvidence::default()
         }
-        let said_all =
-            self.flags.has(Half16::FIN) || (self.flags.has(Half16::PUSHES) && self.flags.has(Half16::PUSHED));
-        if self.told == 0 && (repair == Some(Repair::Probe) || said_all) {
-            return told(Told::TailLoss, Certainty::Likely);
-        }
-        let outstanding = u32::from(self.under_way());
-        if outstanding < 4 {
-            let window = u32::from(self.window) << self.scale;
-            let full = self.mss > 0 && window < u32::from(self.mss) * (outstanding + 1);
-            let cause = if full { Told::SmallReceiveWindow } else { Told::SmallCongestionWindow };
-            return told(cause, Certainty::Likely);
-        }
-        told(Told::ContinuousLoss, if self.told == 0 { Certainty::Likely } else { Certainty::Possible })
     }
 }

@@ -5,15 +5,13 @@
 //! two against each other.
 
 use narrows_diagnose::Repair;
+use narrows_diagnose::tolerances::LEAST_STALL;
 use narrows_flow::{Micros, Ranges};
 use narrows_lists::{NIL, Slab};
 use narrows_units::{Duration, SeqNum};
 use narrows_wire::FlowKey;
 
 use super::cause::Lost;
-
-/// A shorter silence is not a stall.
-pub const LEAST_STALL: Duration = Duration::from_millis(200);
 
 /// One bit each.
 macro_rules! bits {

@@ -2,13 +2,15 @@
 //! (DSACK), RFC 9293 (keep-alives, probes of a closed window).
 
 use narrows_diagnose::Repair;
+use narrows_diagnose::judge::judge_repair;
+use narrows_diagnose::tolerances::LEAST_STALL;
 use narrows_flow::Micros;
 use narrows_units::{Duration, SeqNum};
 use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 use super::book::Book;
 use super::cause::Lost;
-use super::record::{Gaps, Half, Half16, LEAST_STALL};
+use super::record::{Gaps, Half, Half16};
 
 /// What comes later than it should by so little was overtaken.
 const OVERTAKEN: Duration = Duration::from_millis(20);
@@ -267,7 +269,7 @@ impl Half {
         if end.at_or_before(self.una) {
             self.flags.set(Half16::SPURIOUS);
         }
-        let repair = self.judge(now, tcp);
+        let (repair, _) = judge_repair(&self.evidence(now, tcp, hole.is_some())).then;
         let recovers = self.flags.has(Half16::LOSS) || self.flags.has(Half16::RECOVERY);
         if recovers && self.latest == seq {
             self.flags.set(Half16::DOUBLE);

@@ -1,5 +1,6 @@
 //! A packet of TCP: what it says of the connection, the handshake, and silences in which nothing is under way.
 
+use narrows_diagnose::tolerances::FIRST_RTO;
 use narrows_diagnose::{Cause as Told, Certainty, Repair};
 use narrows_flow::Micros;
 use narrows_units::Duration;
@@ -9,9 +10,6 @@ use super::book::{Book, Stall};
 use super::cause::{Cause, Lost};
 use super::record::{Gaps, Half, Half16, Record, Record16};
 use super::sender::Scene;
-
-/// RFC 6298, (2.1): before there is a sample.
-pub const FIRST_RTO: Duration = Duration::from_secs(1);
 
 impl Record {
     /// A packet of direction `d` has come.
