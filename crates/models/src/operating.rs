@@ -17,7 +17,7 @@ use narrows_units::{Bytes, Duration, Rate};
 use crate::Result;
 use crate::domain::{positive, within};
 use crate::taq_chain::{
-    Back, FastRetransmit, Memory, STAGES, Settings, Silences, Stationary, WMAX, stationary,
+    Back, BackoffUntil, FastRetransmit, STAGES, Settings, Silences, Stationary, WMAX, stationary,
 };
 
 /// What the retransmission timer of the senders is like.
@@ -50,8 +50,8 @@ pub struct Bottleneck {
     pub rto_min: Duration,
     /// What else is known of the timer.
     pub stack: Stack,
-    /// What ends a back-off: [`Memory::S1`] with timestamps, [`Memory::Sample`] without.
-    pub backoff_ends: Memory,
+    /// What ends a back-off: [`BackoffUntil::NewAck`] with timestamps, [`BackoffUntil::NewSample`] without.
+    pub backoff_ends: BackoffUntil,
     /// Receive window, packets: 4 to [`WMAX`].
     pub window: u32,
 }
@@ -71,7 +71,7 @@ impl Bottleneck {
             flows,
             rto_min: Duration::from_millis(200),
             stack: Stack::Linux,
-            backoff_ends: Memory::S1,
+            backoff_ends: BackoffUntil::NewAck,
             window: 1000,
         }
     }
@@ -100,7 +100,7 @@ impl Bottleneck {
             wmax: self.window.min(reached).max(4),
             t0_epochs,
             probe_epochs,
-            memory: self.backoff_ends,
+            backoff_ends: self.backoff_ends,
             repair: FastRetransmit::Sack,
         };
         (Back::Capped((stages as u32).min(STAGES)), settings)
@@ -392,7 +392,9 @@ mod tests {
     #[test]
     fn more_flows_lose_more() {
         for stack in [Stack::Linux, Stack::Rfc] {
-            for backoff_ends in [Memory::S1, Memory::Sample, Memory::S2, Memory::S3] {
+            for backoff_ends in
+                [BackoffUntil::NewAck, BackoffUntil::NewSample, BackoffUntil::S2, BackoffUntil::S3]
+            {
                 let mut last = (0.0, 0.0, 0.0);
                 for flows in [1, 2, 5, 10, 20, 30, 60, 120, 300, 1000, 10_000, 1_000_000] {
                     let point = operating_point(&Bottleneck { stack, backoff_ends, ..thin(flows) }).unwrap();
@@ -418,7 +420,7 @@ mod tests {
     fn simulated_links() {
         let sample = [0.306, 0.250, 0.203, 0.139, 0.091, 0.051, 0.021];
         let any_ack = [0.482, 0.391, 0.294, 0.157, 0.093, 0.051, 0.021];
-        for (backoff_ends, losses) in [(Memory::Sample, sample), (Memory::S1, any_ack)] {
+        for (backoff_ends, losses) in [(BackoffUntil::NewSample, sample), (BackoffUntil::NewAck, any_ack)] {
             for (flows, simulated) in [300, 120, 60, 30, 20, 12, 6].into_iter().zip(losses) {
                 let rtt = Duration::from_millis(215);
                 let link = Bottleneck { rtt, stack: Stack::Rfc, backoff_ends, ..thin(flows) };

@@ -19,7 +19,7 @@ use narrows_units::{Bytes, Duration, Rate};
 use crate::Result;
 use crate::domain::within;
 use crate::operating::{Bottleneck, OperatingPoint, Stack, loses_at_least, operating_point};
-use crate::taq_chain::Memory;
+use crate::taq_chain::BackoffUntil;
 
 pub use edges::{Edges, edges};
 pub use stalls::Stalls;
@@ -150,8 +150,8 @@ impl SharedLink {
             buffer_packets,
             stack: self.stack,
             backoff_ends: match self.stack {
-                Stack::Linux => Memory::S1,
-                Stack::Rfc => Memory::Sample,
+                Stack::Linux => BackoffUntil::NewAck,
+                Stack::Rfc => BackoffUntil::NewSample,
             },
             ..Bottleneck::new(self.rate, self.rtt, flows)
         }

@@ -47,31 +47,31 @@ const T0_DOMAIN: &str = "1 <= t0 <= 1000000 epochs: no timer runs out before an 
 
 /// What ends the back-off of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum BackoffUntil {
     /// Any new ACK: memory through `S_1`. Stacks with timestamps (RFC 7323), where a retransmission gives a valid
     /// sample.
-    S1,
+    NewAck,
     /// The first ACK of a packet that was sent once (Karn; RFC 6298, section 5), while limited transmit (RFC 3042) is
     /// on. Whether `S_2` sends such packets first is decided by the holes that the lost window left. Mostly `S_2` is
     /// lost, and one packet of it: for a hole alone that is `2 p q` of `1 - q^2`, and what its survivor makes the
     /// sender send next must not be lost either, so that one hole is left with probability `h = 2 q^2 / (1 + q)`. Then
     /// the first packet of `S_2` is new, and it has to arrive; else the first is a retransmission, and both have to.
-    Sample,
+    NewSample,
     /// The caption of the paper's figure 4: "`S_1` and `S_2` get expanded".
     S2,
     /// The paper's text: `S_4` is the first window that has new data acknowledged.
     S3,
 }
 
-impl Memory {
+impl BackoffUntil {
     /// Probability that what follows the expiry of a timer ends the back-off, if packets arrive with probability `q`:
     /// `q`, `q (h q + (1 - h) q^2)`, `q^3`, `q^6`. Where a loss in `S_3` can be repaired, with probability `s`, it goes
     /// back to `S_2` with its memory: `q^6 / (1 - s q^2)`.
     fn ends(self, outcomes: &[Outcome]) -> f64 {
         let (q, repaired) = (outcomes[1].whole, outcomes[3].halved);
         match self {
-            Self::S1 => q,
-            Self::Sample => {
+            Self::NewAck => q,
+            Self::NewSample => {
                 let one_hole = 2.0 * q * q / (1.0 + q);
                 q * (one_hole * q + (1.0 - one_hole) * q * q)
             }
@@ -115,7 +115,7 @@ pub struct Settings {
     /// probe (RFC 8985). It is a stage of its own before the others.
     pub probe_epochs: Option<f64>,
     /// What ends a back-off.
-    pub memory: Memory,
+    pub backoff_ends: BackoffUntil,
     /// What a fast retransmission repairs.
     pub repair: FastRetransmit,
 }
@@ -123,7 +123,13 @@ pub struct Settings {
 impl Default for Settings {
     /// The paper's: windows of at most 6, a timer of two epochs, memory until `S_4`, one loss repaired.
     fn default() -> Self {
-        Self { wmax: 6, t0_epochs: 2.0, probe_epochs: None, memory: Memory::S3, repair: FastRetransmit::One }
+        Self {
+            wmax: 6,
+            t0_epochs: 2.0,
+            probe_epochs: None,
+            backoff_ends: BackoffUntil::S3,
+            repair: FastRetransmit::One,
+        }
     }
 }
 
@@ -189,12 +195,12 @@ pub fn stationary(back: Back, settings: Settings, loss: f64) -> Result<Stationar
         Back::Open(last) => backed_off(&outcomes, settings, last, Some(p), visits[1]),
         Back::Capped(last) => backed_off(&outcomes, settings, last, None, visits[1]),
     };
-    Ok(Stationary { loss: p, settings, ends: settings.memory.ends(&outcomes), sent: visits, stages }
+    Ok(Stationary { loss: p, settings, ends: settings.backoff_ends.ends(&outcomes), sent: visits, stages }
         .normalised())
 }
 
-/// The stages of a full chain, of `visits` in all: with probability [`Memory::ends`] the back-off ends, else the next
-/// stage follows, and after the last the last, which is open if it has a `ratio`.
+/// The stages of a full chain, of `visits` in all: with probability [`BackoffUntil::ends`] the back-off ends, else the
+/// next stage follows, and after the last the last, which is open if it has a `ratio`.
 fn backed_off(
     outcomes: &[Outcome],
     settings: Settings,
@@ -202,7 +208,7 @@ fn backed_off(
     ratio: Option<f64>,
     visits: f64,
 ) -> Vec<Stage> {
-    let ends = settings.memory.ends(outcomes);
+    let ends = settings.backoff_ends.ends(outcomes);
     let backed_off =
         (0..=last).map(|k| (f64::from(1_u32 << k) * settings.t0_epochs, ratio.filter(|_| k == last)));
     let timers: Vec<_> =
@@ -212,10 +218,10 @@ fn backed_off(
     for (i, &(timer, ratio)) in timers.iter().enumerate() {
         let mut stage =
             Stage::new(timer, ratio, if i + 1 == timers.len() { entered / ends } else { entered });
-        if settings.memory != Memory::S1 {
+        if settings.backoff_ends != BackoffUntil::NewAck {
             stage.second = stage.first * outcomes[1].whole;
         }
-        if settings.memory == Memory::S3 {
+        if settings.backoff_ends == BackoffUntil::S3 {
             stage.second /= 1.0 - outcomes[3].halved * outcomes[2].whole;
             stage.third = stage.second * outcomes[2].whole;
         }
@@ -316,9 +322,9 @@ impl Stationary {
 ///
 /// # Errors
 /// `loss` outside 0 < loss < 1.
-pub fn stage_ratio(memory: Memory, loss: f64) -> Result<f64> {
+pub fn stage_ratio(backoff_ends: BackoffUntil, loss: f64) -> Result<f64> {
     let p = within("loss", loss, f64::MIN_POSITIVE..1.0, "0 < loss < 1")?;
-    let chain = stationary(Back::Capped(2), Settings { memory, ..Settings::default() }, p)?;
+    let chain = stationary(Back::Capped(2), Settings { backoff_ends, ..Settings::default() }, p)?;
     Ok(chain.stages[1].first / chain.stages[0].first)
 }
 
@@ -327,20 +333,20 @@ pub fn stage_ratio(memory: Memory, loss: f64) -> Result<f64> {
 ///
 /// # Errors
 /// `loss` outside 0 < loss < 1, `t0_epochs` outside 1 to 10^6.
-pub fn mean_idle_uncapped(memory: Memory, t0_epochs: f64, loss: f64) -> Result<f64> {
+pub fn mean_idle_uncapped(backoff_ends: BackoffUntil, t0_epochs: f64, loss: f64) -> Result<f64> {
     let t0 = within("t0", t0_epochs, 1.0..=T0_MAX, T0_DOMAIN)?;
-    let r = stage_ratio(memory, loss)?;
+    let r = stage_ratio(backoff_ends, loss)?;
     Ok(if 2.0 * r < 1.0 { t0 * (1.0 - r) / (1.0 - 2.0 * r) - 1.0 } else { f64::INFINITY })
 }
 
 /// The loss from which on the mean wait of an uncapped timer is infinite, because each stage is twice as long as the
 /// one before and half as often: by bisection on the solved chain.
 #[must_use]
-pub fn tipping_point(memory: Memory) -> f64 {
+pub fn tipping_point(backoff_ends: BackoffUntil) -> f64 {
     let (mut low, mut high) = (1e-9, 0.9);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        match stage_ratio(memory, middle) {
+        match stage_ratio(backoff_ends, middle) {
             Ok(ratio) if 2.0 * ratio < 1.0 => low = middle,
             _ => high = middle,
         }

@@ -12,7 +12,7 @@
 //! which fulfils no bound.
 
 use narrows_models::spreading::{Backoff, Delivery, Parameters, Spreading};
-use narrows_models::taq_chain::{Back, Memory, Settings, stationary};
+use narrows_models::taq_chain::{Back, BackoffUntil, Settings, stationary};
 
 /// A model, the names of its arguments, and what it makes of them.
 pub(crate) struct Model {
@@ -47,13 +47,13 @@ fn whole(x: f64) -> Option<usize> {
 
 fn taq_chain(x: &[f64]) -> f64 {
     let &[memory, packets, loss] = x else { return f64::NAN };
-    let memory = match whole(memory) {
-        Some(1) => Memory::S1,
-        Some(2) => Memory::S2,
-        Some(3) => Memory::S3,
+    let backoff_ends = match whole(memory) {
+        Some(1) => BackoffUntil::NewAck,
+        Some(2) => BackoffUntil::S2,
+        Some(3) => BackoffUntil::S3,
         _ => return f64::NAN,
     };
-    let chain = stationary(Back::Capped(6), Settings { memory, ..Settings::default() }, loss);
+    let chain = stationary(Back::Capped(6), Settings { backoff_ends, ..Settings::default() }, loss);
     let share = |sent: &[f64]| whole(packets).and_then(|n| sent.get(n).copied());
     chain.ok().and_then(|c| share(c.sent())).unwrap_or(f64::NAN)
 }

@@ -62,8 +62,8 @@ impl Args {
         };
         let (packet, rtt) = (Bytes(self.packet), time("rtt", self.rtt)?);
         let (stack, ends) = match self.stack {
-            Timer::Linux => (Stack::Linux, BackoffEnds::S1),
-            Timer::Rfc => (Stack::Rfc, BackoffEnds::Sample),
+            Timer::Linux => (Stack::Linux, BackoffEnds::NewAck),
+            Timer::Rfc => (Stack::Rfc, BackoffEnds::NewSample),
         };
         let bdp = self.rate.bdp(rtt).0 / self.packet.max(1);
         Ok(Bottleneck {

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use narrows_models::taq_chain::{
-    Back, Memory, Settings, Stationary, mean_idle_uncapped, stationary, tipping_point, tipping_point_closed,
+    self, Back, Settings, Stationary, mean_idle_uncapped, stationary, tipping_point, tipping_point_closed,
 };
 use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
@@ -41,26 +41,26 @@ pub struct Args {
     chain: Vec<ChainKind>,
 }
 
-/// [`Memory`] as an option.
+/// [`taq_chain::BackoffUntil`] as an option.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BackoffEnds {
     /// Any new ACK: with timestamps
     #[value(name = "new_ack", alias = "s1")]
-    S1,
+    NewAck,
     /// The first ACK of a packet sent once (Karn): without
     #[value(name = "new_sample", alias = "sample")]
-    Sample,
+    NewSample,
     /// The caption of the paper's Fig. 4: a window of 2 that arrives
     S2,
     /// The paper's text: a window of 3 that arrives
     S3,
 }
 
-impl From<BackoffEnds> for Memory {
+impl From<BackoffEnds> for taq_chain::BackoffUntil {
     fn from(name: BackoffEnds) -> Self {
         match name {
-            BackoffEnds::S1 => Self::S1,
-            BackoffEnds::Sample => Self::Sample,
+            BackoffEnds::NewAck => Self::NewAck,
+            BackoffEnds::NewSample => Self::NewSample,
             BackoffEnds::S2 => Self::S2,
             BackoffEnds::S3 => Self::S3,
         }
@@ -93,7 +93,7 @@ impl Args {
         Settings {
             wmax: self.wmax,
             t0_epochs: self.t0,
-            memory: self.backoff_ends.into(),
+            backoff_ends: self.backoff_ends.into(),
             ..Settings::default()
         }
     }
@@ -108,8 +108,8 @@ impl Args {
 
     fn tipping(&self) -> anyhow::Result<(f64, Option<f64>)> {
         let closed = match self.backoff_ends {
-            BackoffEnds::S1 => Some(tipping_point_closed(1)?),
-            BackoffEnds::Sample => None,
+            BackoffEnds::NewAck => Some(tipping_point_closed(1)?),
+            BackoffEnds::NewSample => None,
             BackoffEnds::S2 => Some(tipping_point_closed(3)?),
             BackoffEnds::S3 => Some(tipping_point_closed(6)?),
         };

@@ -70,7 +70,7 @@ fn other_readings() {
     let one = [0.0036, 0.0583, 0.1204, 0.1042, 0.0485];
     let capped_at_8 = [0.0041, 0.1105, 0.3715, 0.7185, 0.8336];
     for (i, loss) in LOSSES.into_iter().enumerate() {
-        let settings = Settings { memory: Memory::S2, ..Settings::default() };
+        let settings = Settings { backoff_ends: BackoffUntil::S2, ..Settings::default() };
         let chain = stationary(Back::Capped(6), settings, loss).unwrap();
         close(&format!("S2, p = {loss}, silent"), chain.silent(), silent[i], 5e-5);
         close(&format!("S2, p = {loss}, one"), chain.sent()[1], one[i], 5e-5);
@@ -133,21 +133,25 @@ fn wait_of_the_partial_chain() {
 /// Section 3.2: 1 - 2^(-1/6), 1 - 2^(-1/3), and the roots of the chain.
 #[test]
 fn tipping_points() {
-    for (memory, packets, printed) in [(Memory::S3, 6, 0.1091), (Memory::S2, 3, 0.2063), (Memory::S1, 1, 0.5)]
+    for (backoff_ends, packets, printed) in
+        [(BackoffUntil::S3, 6, 0.1091), (BackoffUntil::S2, 3, 0.2063), (BackoffUntil::NewAck, 1, 0.5)]
     {
         let closed = tipping_point_closed(packets).unwrap();
         close("closed form", closed, printed, 5e-5);
-        close("chain", tipping_point(memory), closed, 1e-12);
+        close("chain", tipping_point(backoff_ends), closed, 1e-12);
         // The mean wait without a cap grows without bound towards it.
-        assert!(mean_idle_uncapped(memory, 2.0, closed - 1e-6).unwrap() > 1e4);
-        assert!(mean_idle_uncapped(memory, 2.0, closed + 1e-6).unwrap().is_infinite());
+        assert!(mean_idle_uncapped(backoff_ends, 2.0, closed - 1e-6).unwrap() > 1e4);
+        assert!(mean_idle_uncapped(backoff_ends, 2.0, closed + 1e-6).unwrap().is_infinite());
         for loss in [0.01, 0.3] {
             let expected = 1.0 - (1.0_f64 - loss).powf(f64::from(packets));
-            close("stage ratio", stage_ratio(memory, loss).unwrap(), expected, 1e-12);
+            close("stage ratio", stage_ratio(backoff_ends, loss).unwrap(), expected, 1e-12);
         }
     }
-    let sample = tipping_point(Memory::Sample);
-    assert!(sample > tipping_point(Memory::S2) && sample < tipping_point(Memory::S1), "{sample}");
+    let sample = tipping_point(BackoffUntil::NewSample);
+    assert!(
+        sample > tipping_point(BackoffUntil::S2) && sample < tipping_point(BackoffUntil::NewAck),
+        "{sample}"
+    );
     assert!(tipping_point_closed(0).is_err());
 }
 
@@ -155,14 +159,22 @@ fn every_chain() -> impl Iterator<Item = (Back, Settings)> {
     let backs =
         [Back::Partial, Back::Open(0), Back::Open(3), Back::Capped(0), Back::Capped(1), Back::Capped(16)];
     backs.into_iter().flat_map(|back| {
-        [Memory::S1, Memory::Sample, Memory::S2, Memory::S3].into_iter().flat_map(move |memory| {
-            [FastRetransmit::One, FastRetransmit::Sack].into_iter().flat_map(move |repair| {
-                [(4, 1.0, None), (6, 2.0, Some(1.0)), (7, 2.4, Some(2.0)), (50, 1.3, None), (3000, 7.0, None)]
+        [BackoffUntil::NewAck, BackoffUntil::NewSample, BackoffUntil::S2, BackoffUntil::S3]
+            .into_iter()
+            .flat_map(move |backoff_ends| {
+                [FastRetransmit::One, FastRetransmit::Sack].into_iter().flat_map(move |repair| {
+                    [
+                        (4, 1.0, None),
+                        (6, 2.0, Some(1.0)),
+                        (7, 2.4, Some(2.0)),
+                        (50, 1.3, None),
+                        (3000, 7.0, None),
+                    ]
                     .map(move |(wmax, t0_epochs, probe_epochs)| {
-                        (back, Settings { wmax, t0_epochs, probe_epochs, memory, repair })
+                        (back, Settings { wmax, t0_epochs, probe_epochs, backoff_ends, repair })
                     })
+                })
             })
-        })
     })
 }
 
@@ -228,7 +240,10 @@ fn outside_the_domain() {
     }
     let probe_epochs = Some(f64::NAN);
     assert!(domain(Back::Capped(6), Settings { probe_epochs, ..paper }, 0.1).contains("1 <= probe"));
-    assert!(mean_idle_uncapped(Memory::S3, 0.0, 0.1).is_err() && stage_ratio(Memory::S3, 0.0).is_err());
+    assert!(
+        mean_idle_uncapped(BackoffUntil::S3, 0.0, 0.1).is_err()
+            && stage_ratio(BackoffUntil::S3, 0.0).is_err()
+    );
 }
 
 /// By hand: windows of up to 4, T0 = 2, one stage, any ACK ends the back-off. Silences are 2, 4, 6, .. epochs, each
@@ -236,7 +251,7 @@ fn outside_the_domain() {
 /// ..: 1/4, 1/2, 11/16.
 #[test]
 fn silences_by_hand() {
-    let settings = Settings { wmax: 4, memory: Memory::S1, ..Settings::default() };
+    let settings = Settings { wmax: 4, backoff_ends: BackoffUntil::NewAck, ..Settings::default() };
     let silences = stationary(Back::Capped(0), settings, 0.5).unwrap().silences().unwrap();
     let rate = silences.per_epoch();
     close("mean", silences.mean_epochs(), 4.0, 1e-9);

@@ -2,14 +2,18 @@
 
 use narrows_models::operating::{Bottleneck, OperatingPoint, Regime, Stack, operating_point};
 use narrows_models::taq_chain::{
-    Back, FastRetransmit, Memory, Settings, Silences, Stationary, mean_idle_uncapped, stage_ratio,
+    Back, BackoffUntil, FastRetransmit, Settings, Silences, Stationary, mean_idle_uncapped, stage_ratio,
     stationary, tipping_point, tipping_point_closed,
 };
 
 use super::{Args, Model, Wrong, at_least_0, bytes, count, model, optional, rate, share, time};
 
-const ENDS: [(&str, Memory); 4] =
-    [("new_ack", Memory::S1), ("new_sample", Memory::Sample), ("s2", Memory::S2), ("s3", Memory::S3)];
+const ENDS: [(&str, BackoffUntil); 4] = [
+    ("new_ack", BackoffUntil::NewAck),
+    ("new_sample", BackoffUntil::NewSample),
+    ("s2", BackoffUntil::S2),
+    ("s3", BackoffUntil::S3),
+];
 /// A chain by its number of stages.
 type Stages = fn(u32) -> Back;
 
@@ -31,7 +35,7 @@ fn chain(
         wmax: count("wmax", wmax)?,
         t0_epochs,
         probe_epochs: optional(probe_epochs),
-        memory: args.word("backoff_ends", &ENDS)?,
+        backoff_ends: args.word("backoff_ends", &ENDS)?,
         repair: args.word("repair", &[("one", FastRetransmit::One), ("sack", FastRetransmit::Sack)])?,
     };
     Ok(stationary(back(count("stages", optional(stages).unwrap_or(usual))?), settings, loss)?)

@@ -4,7 +4,7 @@
 //! back-off live until window 4, as if windows 1 to 3 were all retransmissions. In TCP it ends with the first sample of
 //! a new segment (RFC 6298, section 3), which comes in window 2 if one packet was lost, in window 3 if two were.
 
-use narrows_models::taq_chain::{Back, FastRetransmit, Memory, Settings, stationary};
+use narrows_models::taq_chain::{Back, BackoffUntil, FastRetransmit, Settings, stationary};
 
 use super::{Outcome, outcomes};
 
@@ -12,21 +12,21 @@ use super::{Outcome, outcomes};
 const BOUND: f64 = 0.05;
 
 /// Mean absolute difference between the shares of a run and those of the full chain, capped at `64 T0`.
-fn error(run: &Outcome, (memory, repair): (Memory, FastRetransmit)) -> f64 {
+fn error(run: &Outcome, (backoff_ends, repair): (BackoffUntil, FastRetransmit)) -> f64 {
     let mut measured: Vec<f64> = (0..=6).map(|n| run.get(&format!("epoch_sent_{n}"))).collect();
     measured[6] += run.get("epoch_sent_more");
-    let settings = Settings { memory, repair, ..Settings::default() };
+    let settings = Settings { backoff_ends, repair, ..Settings::default() };
     let chain = stationary(Back::Capped(6), settings, run.get("loss")).unwrap();
     measured.iter().zip(chain.sent()).map(|(m, c)| (m - c).abs()).sum::<f64>() / 7.0
 }
 
 /// The paper's chain with a back-off that lives through S1, S2, S3; and that of the senders in use: the back-off ends
 /// with a sample of a new segment, and selective acknowledgments repair more than one loss.
-const CHAINS: [(Memory, FastRetransmit); 4] = [
-    (Memory::S1, FastRetransmit::One),
-    (Memory::S2, FastRetransmit::One),
-    (Memory::S3, FastRetransmit::One),
-    (Memory::Sample, FastRetransmit::Sack),
+const CHAINS: [(BackoffUntil, FastRetransmit); 4] = [
+    (BackoffUntil::NewAck, FastRetransmit::One),
+    (BackoffUntil::S2, FastRetransmit::One),
+    (BackoffUntil::S3, FastRetransmit::One),
+    (BackoffUntil::NewSample, FastRetransmit::Sack),
 ];
 
 /// Prints the errors of all chains for runs with a loss of 0.05 to 0.25, and gives the greatest of each.

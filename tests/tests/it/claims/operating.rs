@@ -1,7 +1,7 @@
 //! The operating point's loss against the simulated one, for links drawn at random from those Narrows is for.
 
 use narrows_models::operating::{Bottleneck, Stack, operating_point};
-use narrows_models::taq_chain::Memory;
+use narrows_models::taq_chain::BackoffUntil;
 use narrows_scenario::{Experiment, Run};
 use narrows_units::{Bytes, Duration, Rate};
 
@@ -25,12 +25,13 @@ fn draw(rng: &mut fastrand::Rng) -> Bottleneck {
         rto_min: Duration::from_millis(200),
         window: 64,
         stack: Stack::Rfc,
-        backoff_ends: Memory::Sample,
+        backoff_ends: BackoffUntil::NewSample,
         ..Bottleneck::new(Rate::from_bps(rate as u64), Duration::from_nanos((rtt * 1e9) as u64), flows as u32)
     }
 }
 
-/// The link's run: senders without timestamps whose back-off ends with a new sample, as [`Memory::Sample`] has it.
+/// The link's run: senders without timestamps whose back-off ends with a new sample
+/// ([`BackoffUntil::NewSample`]).
 fn run(link: &Bottleneck, seconds: u32) -> Run {
     let (rtt, packet) = (link.rtt.as_secs_f64() * 1e3, link.packet.get());
     let text = format!(

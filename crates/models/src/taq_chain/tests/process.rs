@@ -16,7 +16,7 @@ struct Flow {
     window: usize,
     /// Expiries since the back-off last ended.
     expired: u32,
-    /// Whether the lost window left one hole, as [`Memory::Sample`] draws it.
+    /// Whether the lost window left one hole, as [`BackoffUntil::NewSample`] draws it.
     one_hole: bool,
 }
 
@@ -54,7 +54,7 @@ impl Flow {
     fn send(&mut self) -> bool {
         let lost: Vec<bool> = (0..self.window).map(|_| self.lost()).collect();
         let count = lost.iter().filter(|l| **l).count();
-        if self.settings.memory == Memory::Sample
+        if self.settings.backoff_ends == BackoffUntil::NewSample
             && self.window == 2
             && (count == 0 || self.one_hole && !lost[0])
         {
@@ -80,10 +80,10 @@ impl Flow {
     }
 
     fn forget(&mut self) {
-        let ends_at = match self.settings.memory {
-            Memory::S1 => 2,
-            Memory::Sample | Memory::S2 => 3,
-            Memory::S3 => 4,
+        let ends_at = match self.settings.backoff_ends {
+            BackoffUntil::NewAck => 2,
+            BackoffUntil::NewSample | BackoffUntil::S2 => 3,
+            BackoffUntil::S3 => 4,
         };
         if self.window >= ends_at {
             self.expired = 0;
@@ -190,9 +190,9 @@ fn papers_chains() {
 
 #[test]
 fn other_memories() {
-    for memory in [Memory::S1, Memory::Sample, Memory::S2] {
-        compare(Back::Capped(4), Settings { memory, ..Settings::default() }, 0.15);
-        compare(Back::Open(2), Settings { memory, ..Settings::default() }, 0.1);
+    for backoff_ends in [BackoffUntil::NewAck, BackoffUntil::NewSample, BackoffUntil::S2] {
+        compare(Back::Capped(4), Settings { backoff_ends, ..Settings::default() }, 0.15);
+        compare(Back::Open(2), Settings { backoff_ends, ..Settings::default() }, 0.1);
     }
 }
 
@@ -210,12 +210,14 @@ fn other_windows_and_timers() {
 /// As the operating point uses it.
 #[test]
 fn probes_and_selective_acknowledgments() {
-    for (memory, p) in [(Memory::S1, 0.3), (Memory::S1, 0.05), (Memory::Sample, 0.2)] {
+    for (backoff_ends, p) in
+        [(BackoffUntil::NewAck, 0.3), (BackoffUntil::NewAck, 0.05), (BackoffUntil::NewSample, 0.2)]
+    {
         let settings = Settings {
             wmax: 16,
             t0_epochs: 3.0,
             probe_epochs: Some(2.0),
-            memory,
+            backoff_ends,
             repair: FastRetransmit::Sack,
         };
         compare(Back::Capped(7), settings, p);
