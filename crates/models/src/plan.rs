@@ -14,6 +14,7 @@ mod stalls;
 #[cfg(test)]
 mod tests;
 
+use narrows_qdisc::taq::DefaultConfig;
 use narrows_units::{Bytes, Duration, Rate};
 
 use crate::Result;
@@ -31,12 +32,6 @@ pub const P_ADMIT: f64 = 0.09;
 /// Packets per round trip up to which a loss can hardly be repaired without a timeout: three duplicate ACKs need three
 /// packets behind the one that is lost (RFC 5681, section 3.2).
 pub const FEW_PACKETS: f64 = 4.0;
-/// Longest round of one packet for each user that TAQ's admission control allows: its setting `round_limit_ms`.
-pub const ROUND_LIMIT_S: f64 = 3.0;
-/// Rounds after which TAQ's admission control admits who waits: its setting `wait_rounds`.
-pub const WAIT_ROUNDS: f64 = 5.0;
-/// Packets TAQ lets wait in all: its setting `memory_packets`.
-pub const MEMORY_PACKETS: f64 = 4000.0;
 /// Headers of a segment, IPv4 and TCP, bytes; a timestamp takes [`TIMESTAMP`] more.
 const HEADERS: u64 = 40;
 const TIMESTAMP: u64 = 12;
@@ -44,6 +39,28 @@ const TIMESTAMP: u64 = 12;
 const MOST_BUFFER: u32 = 10_000_000;
 /// Most flows that are looked at.
 const MOST_FLOWS: u32 = 10_000_000;
+
+/// Limits of TAQ as it runs, from the defaults of its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TaqLimits {
+    /// Longest round of one packet for each user at which new users are admitted, s: `round_limit_ms`.
+    pub round_limit_s: f64,
+    /// Rounds after which a waiting user is admitted in any case: `wait_rounds`.
+    pub wait_rounds: f64,
+    /// Packets that may wait in all: `memory_packets`.
+    pub memory_packets: f64,
+}
+
+impl Default for TaqLimits {
+    fn default() -> Self {
+        let taq = DefaultConfig::default();
+        Self {
+            round_limit_s: taq.round_limit_ms.as_secs_f64(),
+            wait_rounds: f64::from(taq.wait_rounds),
+            memory_packets: f64::from(taq.memory_packets),
+        }
+    }
+}
 
 /// How much a drop-tail queue holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -278,7 +295,7 @@ pub struct DrrRounds {
 pub const SILENT_ROUNDS: f64 = 1.5;
 /// Packets a sender has in TAQ's queue, least and most: measured, see [`evidence::WAIT`].
 pub const IN_QUEUE: (f64, f64) = (1.8, 4.5);
-/// What is taken for whether they fit into [`MEMORY_PACKETS`].
+/// Packets of a sender by which [`DrrRounds::fits`] decides.
 const USUAL_IN_QUEUE: f64 = 3.0;
 
 /// A limit on who is admitted at a time.
@@ -324,7 +341,8 @@ pub struct Plan {
     pub larger_buffer: Option<LargerBuffer>,
     /// TAQ without admission control.
     pub rounds: DrrRounds,
-    /// Admission control of TAQ's default mode: a round of one packet for each user takes at most [`ROUND_LIMIT_S`].
+    /// Admission control of TAQ's default mode: a round of one packet for each user takes at most
+    /// [`TaqLimits::round_limit_s`].
     pub admission: AdmissionLimit,
     /// Admission control that keeps drop-tail's loss below [`P_ADMIT`].
     pub loss_admission: AdmissionLimit,
@@ -356,7 +374,7 @@ pub fn plan(link: &SharedLink) -> Result<Plan> {
         stalls: stalls(link)?,
         larger_buffer: larger_buffer(link, &point)?,
         rounds: rounds(link, flows),
-        admission: admission(link, (ROUND_LIMIT_S / link.packet_s()).floor(), flows, link.busy_users()),
+        admission: admission(link, flows, link.busy_users()),
         loss_admission: loss_admission(link, &point)?,
         exits: exits?,
         point,
@@ -391,20 +409,22 @@ fn rounds(link: &SharedLink, flows: u32) -> DrrRounds {
         silence_s: SILENT_ROUNDS * round_s + 2.0 * link.rtt.as_secs_f64(),
         fetch_s: link.fetch_s(flows),
         wait_s: (IN_QUEUE.0 * round_s, IN_QUEUE.1 * round_s),
-        fits: n * USUAL_IN_QUEUE <= MEMORY_PACKETS,
+        fits: n * USUAL_IN_QUEUE <= TaqLimits::default().memory_packets,
     }
 }
 
-/// Admission control that admits `users` users. Each connection waits for itself once its pool's admission is over
-/// (`t_pool`), so an admitted user has about one connection at a time, and connections beyond `users` wait until as
-/// many objects are through.
+/// TAQ's admission control, which admits users up to a round of [`TaqLimits::round_limit_s`]. Each connection waits for
+/// itself once its pool's admission is over (`t_pool`), so an admitted user has about one connection at a time, and
+/// connections beyond the users admitted wait until as many objects are through.
 ///
-/// But nobody waits longer than [`WAIT_ROUNDS`] rounds of those who are admitted. Then more are: n connections, each
+/// A wait ends after [`TaqLimits::wait_rounds`] rounds of those who are admitted. Then more are: n connections, each
 /// for n objects' time T, with rounds of n packets' time s, and a wait queue of c n s; all N are admitted or wait,
 /// N T = n T + c n s. A round counts users, of whom there are only so many.
-fn admission(link: &SharedLink, users: f64, flows: u32, busy_users: u32) -> AdmissionLimit {
+fn admission(link: &SharedLink, flows: u32, busy_users: u32) -> AdmissionLimit {
+    let taq = TaqLimits::default();
+    let users = (taq.round_limit_s / link.packet_s()).floor();
     let (flows, busy_users) = (f64::from(flows), f64::from(busy_users));
-    let (object_s, longest_s) = (link.object_s(), WAIT_ROUNDS * link.packet_s());
+    let (object_s, longest_s) = (link.object_s(), taq.wait_rounds * link.packet_s());
     let wait_s = (busy_users > users).then(|| {
         let behind_s = (flows - users) * object_s;
         let admitted = (flows * object_s / (object_s + longest_s)).min(busy_users);

@@ -106,6 +106,22 @@ fn exits_and_buffers_are_tight() {
     assert!(loss(admission.users) < P_ADMIT && loss(admission.users + 1) >= P_ADMIT);
 }
 
+/// The planner's limits are those of the `taq` that a box runs. A packet of the example takes 6 ms: 500 users are a
+/// round of 3 s, and 4000 packets of memory hold 3 of each of 1333 flows.
+#[test]
+fn limits_are_those_of_taq_s_settings() {
+    let limits = TaqLimits::default();
+    let Ok(narrows_qdisc::Spec::Taq(config)) = "taq".parse() else { panic!("taq is no discipline") };
+    let taq = config.as_default().expect("the default mode");
+    assert_eq!(limits.round_limit_s, taq.round_limit_ms.as_secs_f64());
+    assert_eq!(limits.wait_rounds, f64::from(taq.wait_rounds));
+    assert_eq!(limits.memory_packets, f64::from(taq.memory_packets));
+    let of = |users| plan(&SharedLink { users, connections: 1, ..example() }).unwrap();
+    assert_eq!(f64::from(of(400).admission.users), (limits.round_limit_s / 0.006).floor());
+    let most = (limits.memory_packets / 3.0) as u32;
+    assert!(of(most).rounds.fits && !of(most + 1).rounds.fits);
+}
+
 fn any(rng: &mut fastrand::Rng) -> SharedLink {
     let rtt = Duration::from_millis(rng.u64(5..800));
     SharedLink {

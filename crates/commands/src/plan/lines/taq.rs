@@ -1,7 +1,7 @@
 //! What TAQ would give: its rounds and their price, and admission control by rounds and by the loss.
 
 use narrows_models::plan::evidence;
-use narrows_models::plan::{P_ADMIT, Plan, ROUND_LIMIT_S, SharedLink};
+use narrows_models::plan::{P_ADMIT, Plan, SharedLink, TaqLimits};
 use serde_json::json;
 
 use super::{FetchLoop, count, memory, seconds};
@@ -44,7 +44,7 @@ pub(super) fn lines(link: &SharedLink, plan: &Plan) -> Vec<FetchLoop> {
 
 fn admission(plan: &Plan) -> FetchLoop {
     let d = plan.admission;
-    let limit = format!("a round of {} users takes {}", d.users, seconds(ROUND_LIMIT_S));
+    let limit = format!("a round of {} users takes {}", d.users, seconds(TaqLimits::default().round_limit_s));
     let answer = match d.wait_s {
         None => format!("{limit}: all {} are in, nobody waits", plan.busy_users),
         Some(wait) => format!("{limit}: beyond that users wait, about {} for a connection", seconds(wait)),
