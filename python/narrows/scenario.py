@@ -167,6 +167,6 @@ class Scenario:
         Raises:
             ValueError: names key and point; also of a scenario without a thin link or without endless flows.
         """
-        from narrows.models import operating
+        from narrows.models import scenarios
 
-        return operating.of_scenario(self, over, set)
+        return scenarios.of_scenario(self, over, set)

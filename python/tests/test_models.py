@@ -54,7 +54,10 @@ ELSEWHERE = {
     "taq_chain::Stationary::mean_idle_epochs": "a field of stationary",
     "taq_chain::Stationary::loss": "loss",
     "taq_chain::Stationary::settings": "Chain",
-    "taq_chain::Stationary::silences": "silences",
+    "taq_chain::Stationary::idle_quantile_by_time": "idle_quantile, by_time",
+    "taq_chain::Silences::quantile_by_time": "silence_quantile, by_time",
+    "taq_chain::Silences::per_epoch": "a field of silences",
+    "taq_chain::Silences::mean_epochs": "a field of silences",
 }
 # Sentences for people beside the conclusions of `narrows plan`, not mathematics.
 WORDS = {"plan::evidence"}
@@ -67,7 +70,8 @@ def public_functions():
     parts |= {"taq_chain::idle": "taq_chain"}
     for path in sorted(SOURCES.rglob("*.rs")):
         module = "::".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix("::mod")
-        if module in ("lib", "domain") or "tests" in module.split("::") or module in WORDS:
+        parts_of = module.split("::")
+        if parts_of[0] in ("lib", "domain", "declared") or "tests" in parts_of or module in WORDS:
             continue
         module = parts.get(module, module)
         text = path.read_text().split("#[cfg(test)]\nmod tests {")[0]
@@ -86,31 +90,26 @@ def hidden(owner):
     return owner in ("::Moments", "::Pairs", "::Law", "::Outcome")
 
 
+def declared():
+    """Functions of the crate behind the models, as the declarations name them."""
+    for path in sorted((SOURCES / "declared").glob("*.rs")):
+        text = path.read_text()
+        for module in re.finditer(r'name: "(\w+)",\n    sentence: .*?\n\};', text, re.DOTALL):
+            for function in re.findall(r'(?:->|,)\s+"([\w:]+)",\s+\|a\|', module[0]):
+                yield f"{module[1]}::{function}"
+
+
 def test_every_public_function_of_the_crate_is_here():
     exist = set(public_functions())
     assert len(exist) > 90
-    exposed = {name for name, _ in _native.models()} | set(ELSEWHERE)
+    exposed = set(declared()) | set(ELSEWHERE)
     # Plan::exits is a field of the crate's Plan, a function here, because it costs a search.
     assert exist ^ exposed == {"plan::Plan::exits"}
 
 
-def source_of_models():
-    return "".join(inspect.getsource(module) for module in MODULES)
-
-
 def test_every_native_model_has_a_python_function():
-    text = source_of_models()
-    names = {name for name, _ in _native.models()}
-    # Some names are put together, as f"sharing::SharedQueue::{figure}".
-    made = {f"sharing::SharedQueue::{x}" for x in re.findall(r'_queue\("(\w+)"', text)}
-    made |= {f"spreading::Spreading::{x}" for x in re.findall(r'_state\("(\w+)"', text)}
-    made |= {f"taq_chain::Stationary::idle_quantile{x}" for x in ("", "_by_time")}
-    made |= {f"taq_chain::Silences::quantile{x}" for x in ("", "_by_time")}
-    made |= {f"taq_chain::Silences::{x}" for x in m.taq_chain.Silences._fields}
-    for module in ("operating", "plan", "taq_chain", "throughput"):
-        made |= {f"{module}::{x}" for x in re.findall(r'_of\("([\w:]+)"', inspect.getsource(getattr(m, module)))}
-    written = {x for x in re.findall(r'"(\w+(?:::\w+)+)"', text) if x.split("::")[0] in m.__all__}
-    assert names == written | made
+    told = {name for name, _ in functions()}
+    assert {name for name, *_ in _native.models()} == told
 
 
 def functions():
@@ -129,19 +128,6 @@ def test_every_function_tells_what_it_is():
     for module in MODULES:
         # Whose it is: a name and a year, or the page that tells.
         assert re.search(r"(19|20)\d\d|docs/", module.__doc__), module
-
-
-def test_named_tuples_have_the_figures_of_their_models():
-    gives = {name: figures for name, (_, _, figures) in _native.models()}
-    assert gives["latency::cardwell"] == list(m.latency.Latency._fields)
-    assert gives["taq_chain::stationary"] == list(m.taq_chain.Stationary._fields)
-    assert gives["operating::operating_point"] == list(m.operating.OperatingPoint._fields)
-    assert gives["plan::plan"] == list(m.plan.Plan._fields)
-    assert gives["plan::Plan::exits"] == list(m.plan.Exits._fields)
-    assert gives["plan::edges"] == list(m.plan.Edges._fields)
-    assert gives["burst::Growth::overshoot"] == list(m.burst.Overshoot._fields)
-    assert gives["aimd::epoch"] == list(m.aimd.Epoch._fields)
-    assert gives["spreading::Spreading::d"] == list(m.spreading.Delivery._fields)
 
 
 def test_by_hand_from_the_papers():
@@ -282,25 +268,35 @@ def test_what_has_no_value_is_a_value_error_with_the_parameter(make, key, says):
     assert refused.value.key == key
 
 
+def slots(model):
+    """Numbers and rows in the order in which the native module takes them, and which numbers may be left out."""
+    numbers, rows, optional = [], [], set()
+    for name, form in MODELS[model]:
+        if form in ("number", "optional"):
+            numbers.append(name)
+            optional |= {name} if form == "optional" else set()
+        elif form in ("row", "grid"):
+            rows.append(name)
+            numbers += ["width"] if form == "grid" else []
+        elif form == "law":
+            numbers += "abc"
+            optional |= set("abc")
+            rows.append("list")
+    return numbers, rows, optional
+
+
+MODELS = {name: takes for name, takes, _, _ in _native.models()}
+NUMBERS = [(name, i) for name in MODELS for i in range(len(slots(name)[0]))]
+ROWS = [(name, i) for name in MODELS for i in range(len(slots(name)[1]))]
 # Numbers that may be left out: None in Python, NaN for an element.
 OPTIONAL = {
     *("base", "buffer_packets", "buffer_s", "probe_epochs", "reset_change", "stages", "start", "syn_bytes"),
-    "wmax_packets",
+    *("wmax_packets", "a", "b", "c"),
 }
-NUMBERS = [(name, i) for name, (numbers, _, _) in _native.models() for i in range(len(numbers))]
-ROWS = [(name, i) for name, (_, rows, _) in _native.models() for i in range(len(rows))]
-
-
-def optional(model, number):
-    # In a sum of two parts, path and buffer, none may be missing.
-    if model == "control::pipe_packets":
-        return False
-    # What the numbers of a law of sizes are, and how many it has, its word tells.
-    return number in OPTIONAL or (model.startswith("sharing::") and number in ("a", "b", "c"))
 
 
 def asked(model, numbers, rows):
-    """A model at one element. Without its words: what is no number is refused before anything else is looked at."""
+    """A model at one element, with the usual words."""
     return _native.model(
         model,
         1,
@@ -312,10 +308,11 @@ def asked(model, numbers, rows):
 
 @pytest.mark.parametrize(("model", "at"), NUMBERS)
 def test_what_is_no_number_is_refused_wherever_one_is_needed(model, at):
-    numbers, rows, _ = dict(_native.models())[model]
+    numbers, rows, optional = slots(model)
+    assert optional <= OPTIONAL
     given = [1.0] * len(numbers)
     given[at] = np.nan
-    if optional(model, numbers[at]):
+    if numbers[at] in optional:
         try:
             asked(model, given, [[1.0]] * len(rows))
         except ValueError as refused:
@@ -328,7 +325,7 @@ def test_what_is_no_number_is_refused_wherever_one_is_needed(model, at):
 
 @pytest.mark.parametrize(("model", "at"), ROWS)
 def test_what_is_no_number_is_refused_in_rows(model, at):
-    numbers, rows, _ = dict(_native.models())[model]
+    numbers, rows, _ = slots(model)
     given = [[1.0, 1.0]] * len(rows)
     given[at] = [1.0, np.nan]
     with pytest.raises(ValueError, match="= NaN at place 1 of its row") as refused:
@@ -348,10 +345,10 @@ BOTTLENECK = m.operating.Bottleneck(600_000, 0.2, 60)
         (lambda: m.operating.regime([3, -1]), "share_packets_per_rtt", "0 or more"),
         (lambda: m.plan.stalls_per_s(-1, LINK), "x_s", "0 or more"),
         (lambda: m.plan.stalls_share_over(-1, 60, LINK), "x_s", "0 or more"),
-        (lambda: m.plan.stalls_share_over(5, -60, LINK), "during_s", "0 to 1e9 seconds"),
-        (lambda: m.plan.longest_stall_s(5, 60, LINK), "of", "a share from 0 to 1"),
-        (lambda: m.plan.longest_stall_s(0.5, -60, LINK), "during_s", "0 to 1e9 seconds"),
-        (lambda: m.plan.longest_stall_s(0.5, np.inf, LINK), "during_s", "0 to 1e9 seconds"),
+        (lambda: m.plan.stalls_share_over(5, -60, LINK), "during_s", "0 to 1e9 s"),
+        (lambda: m.plan.longest_stall_s(5, 60, LINK), "of", "0 to 1"),
+        (lambda: m.plan.longest_stall_s(0.5, -60, LINK), "during_s", "0 to 1e9 s"),
+        (lambda: m.plan.longest_stall_s(0.5, np.inf, LINK), "during_s", "0 to 1e9 s"),
         (lambda: m.burst.on_ack(0), "cwnd", "a window of 1 packet or more"),
         (lambda: m.burst.on_ack(np.inf, m.burst.Growth(base=2)), "cwnd", "a window of 1 packet or more"),
         (lambda: m.burst.on_ack(1, m.burst.Growth(base=1)), "base", "1 < base <= 1024"),

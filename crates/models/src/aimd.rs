@@ -137,7 +137,7 @@ pub fn increase(beta: f64) -> Result<f64> {
 /// # Errors
 /// A propagation time or a rate that is not above 0, a queue not in 0..=1e12 packets, a sum that is not finite.
 pub fn rtt_max_s(base_rtt_s: f64, hops: &[BackloggedLink]) -> Result<f64> {
-    let mut rtt = positive("rtt", base_rtt_s)?;
+    let mut rtt = positive("base_rtt", base_rtt_s)?;
     for hop in hops {
         let queue = within("queue", hop.queue_packets, 0.0..=1e12, "0 <= queue <= 1e12 packets")?;
         rtt += queue / positive("rate", hop.rate_pps)?;
@@ -245,10 +245,10 @@ fn backoff_factor(beta: f64) -> Result<f64> {
 
 fn losing_share(lambda: f64) -> Result<f64> {
     within(
-        "lambda",
+        "losing_share",
         lambda,
         1e-12..=1.0,
-        "0 < lambda <= 1, the share of congestion events at which the flow loses",
+        "0 < losing_share <= 1, the share of congestion events at which the flow loses",
     )
 }
 

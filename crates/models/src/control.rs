@@ -275,8 +275,9 @@ impl Control {
             let value = start.rates.len() as f64;
             return Err(Error { parameter: "rates", value, expected: "as many rates as flows" });
         }
-        for value in [start.queue].into_iter().chain(start.rates.iter().copied()) {
-            within("start", value, -1e12..=1e12, "a finite number of packets, at most 1e12")?;
+        let rates = start.rates.iter().map(|rate| ("rates", *rate));
+        for (parameter, value) in [("queue", start.queue)].into_iter().chain(rates) {
+            within(parameter, value, -1e12..=1e12, "a finite number of packets, at most 1e12")?;
         }
         Ok(())
     }

@@ -85,8 +85,8 @@ pub fn handshake_s(forward_loss: f64, reverse_loss: f64, rtt_s: f64, syn_rto_s: 
         // (1-p)/(1-2p) - 1, without cancellation.
         within(parameter, loss_of(parameter, p)?, 0.0..0.5, expected).map(|p| p / (1.0 - 2.0 * p))
     };
-    let timers = waits("loss", forward_loss)? + waits("reverse loss", reverse_loss)?;
-    Ok(seconds("rtt", rtt_s)? + seconds("syn rto", syn_rto_s)? * timers)
+    let timers = waits("loss", forward_loss)? + waits("reverse_loss", reverse_loss)?;
+    Ok(seconds("rtt", rtt_s)? + seconds("syn_rto", syn_rto_s)? * timers)
 }
 
 /// The expected latency of a transfer.
@@ -105,8 +105,13 @@ pub fn cardwell(transfer: &Transfer) -> Result<Latency> {
     let LongFlow { loss: p, rtt_s, rto_s, b, wmax_packets } = *transfer.flow.checked()?;
     let d = within("packets", transfer.packets as f64, 1.0..=1e12, "1 to 1e12 packets")?;
     let handshake_s = handshake_s(p, transfer.reverse_loss, rtt_s, transfer.syn_rto_s)?;
-    let w1 = within("iw", transfer.initial_window, 1.0..=1e9, "an initial window of 1 to 1e9 packets")?;
-    let delayed_ack_s = within("delayed ack", transfer.delayed_ack_s, 0.0..=1e9, "0 to 1e9 seconds")?;
+    let w1 = within(
+        "initial_window",
+        transfer.initial_window,
+        1.0..=1e9,
+        "an initial window of 1 to 1e9 packets",
+    )?;
+    let delayed_ack_s = within("delayed_ack", transfer.delayed_ack_s, 0.0..=1e9, "0 to 1e9 seconds")?;
     let w1 = wmax_packets.map_or(w1, |most| w1.min(most));
 
     let gamma = 1.0 + 1.0 / b;

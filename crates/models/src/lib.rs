@@ -12,6 +12,7 @@ pub mod aimd;
 pub mod buffers;
 pub mod burst;
 pub mod control;
+pub mod declared;
 mod domain;
 pub mod fairness;
 pub mod latency;

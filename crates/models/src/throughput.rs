@@ -111,7 +111,7 @@ pub fn mean_window(loss: f64, b: f64) -> Result<f64> {
 /// If `loss` is neither 0 nor in 1e-12 <= loss < 1, or `w` is not from 0 to 1e9.
 pub fn timeout_probability(loss: f64, w: f64) -> Result<f64> {
     let p = loss_of("loss", loss)?;
-    let w = within("window", w, 0.0..=1e9, "0 to 1e9 packets")?;
+    let w = within("w", w, 0.0..=1e9, "0 to 1e9 packets")?;
     if w <= 3.0 {
         return Ok(1.0);
     }

@@ -1,15 +1,17 @@
-"""Why classes are isolated: flows that steer by one common queue, or each by a queue of its own.
+"""Isolation of classes: flows that steer by one common queue, or each by a queue of its own.
 
 Yilmaz and Matta, "Class-based isolation of short-lived and long-lived TCP flows" (Boston University, about 2001),
-section 2. Per step, in packets, with q what is outstanding, x_i what flow i sends, C the capacity and B the target::
+section 2. Per step, in packets, with q outstanding, x_i sent by flow i, C the capacity and B the target::
 
     q(k+1)   = q(k) + sum_i x_i(k) - C
     x_i(k+1) = x_i(k) + alpha_i (B - q(k+1)) - beta_i (q(k+1) - q(k))
 
 Flows with queues of their own (individual control, equation 5) are rows of one flow each: add an axis,
-``alpha[..., None]``. ``feedback`` is ``prompt``, as above, or ``late``: x(k+1) answers to q(k). The model is linear:
-rates and queues may come out negative. See ``docs/explanation/models/isolation.md``.
+``alpha[..., None]``. The model is linear: rates and queues may come out negative. See
+docs/explanation/models/isolation.md.
 """
+
+# Made from crates/models/src/declared: NARROWS_WRITE=1 cargo test -p narrows-models --test it python
 
 from __future__ import annotations
 
@@ -17,33 +19,37 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from narrows.models.vectorised import Array, Numbers, Words, evaluate, evaluate_rows, named, reshaped
+from narrows.models.vectorised import Array, Words, one, several
+
+
+STABILITY = ("stable", "marginal", "unstable")
+"""Verdicts of the exact test, from good to bad."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """The flows at one queue."""
+    """Flows at one queue."""
 
     alpha: ArrayLike
-    """Gain for the distance to the target, a row: shape (..., flows), 0 to 1e6."""
+    """Gain for the distance to the target, one for all flows or one for each (0 to 1e6), shape (..., flows)."""
     beta: ArrayLike
-    """Gain for the change of the queue, as ``alpha``."""
+    """Gain for the change of the queue, one for all flows or one for each (0 to 1e6), shape (..., flows)."""
     capacity: ArrayLike = 1
-    """Packets served in a step, above 0."""
+    """Packets served in a step (a round trip), all flows together (packets, above 0)."""
     target: ArrayLike = 1
-    """Packets the queue is to hold, above 0."""
+    """Packets that the queue is to hold, all flows together (packets, above 0)."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where the flows begin."""
+    """State in which the flows begin."""
 
     queue: ArrayLike
-    """Packets outstanding."""
+    """Packets outstanding at the start (packets, -1e12 to 1e12)."""
     rates: ArrayLike
-    """Packets each flow sends in the first step, shape (..., flows)."""
+    """Packets that each flow sends in the first step (packets, -1e12 to 1e12), shape (..., flows)."""
 
 
 class State(NamedTuple):
@@ -52,80 +58,95 @@ class State(NamedTuple):
     queue: Array
     """Packets outstanding."""
     rates: Array
-    """Packets each flow sends in a step; flows are the last axis."""
+    """Packets that each flow sends in a step; flows are the last axis."""
 
 
 def stability(control: Control, feedback: str = "prompt") -> Words:
-    """The exact test: ``stable``, ``marginal`` or ``unstable``.
+    """Verdict of the exact test: with A and G the sums of alpha and beta, prompt feedback is stable if and only if A >
+    0, G > 0 and A + 2G < 4 (Jury's test), late feedback if and only if 0 < A < G (1 - G).
 
-    With A and G the sums of alpha and beta: prompt feedback is stable if and only if A > 0, G > 0 and A + 2G < 4
-    (Jury's test), late feedback if and only if 0 < A < G (1 - G).
+    Args:
+        feedback: Queue that a flow answers to. One of ``prompt``: x(k+1) answers to q(k+1); ``late``: x(k+1)
+            answers to q(k).
     """
-    codes = evaluate("control::Control::stability", *_control(control), {"feedback": feedback})
-    return named(codes[0], ("stable", "marginal", "unstable"))
+    result: Words = several("control.stability", control, feedback)[0]
+    return result
 
 
-def sufficient_stable(control: Control) -> np.ndarray:
-    """The paper's equation 2, ``N (alpha + 2 beta) < 4`` with the largest gains of any flow: enough, and booleans."""
-    holds = evaluate("control::Control::sufficient_stable", *_control(control))
-    return np.asarray(holds[0], dtype=bool)[()]
+def sufficient_stable(control: Control) -> NDArray[np.bool_]:
+    """Sufficient condition of the paper's equation 2: ``N (alpha + 2 beta) < 4`` with the largest gains of any flow."""
+    result: NDArray[np.bool_] = several("control.sufficient_stable", control)[0]
+    return result
 
 
 def spectral_radius(control: Control, feedback: str = "prompt") -> Array:
-    """The factor per step by which the slowest mode of queue and sum of rates shrinks; above 1 it grows."""
-    return evaluate("control::Control::spectral_radius", *_control(control), {"feedback": feedback})[0]
+    """Factor per step by which the slowest mode of queue and sum of rates shrinks; above 1 it grows.
+
+    Args:
+        feedback: Queue that a flow answers to. One of ``prompt``: x(k+1) answers to q(k+1); ``late``: x(k+1)
+            answers to q(k).
+    """
+    return one("control.spectral_radius", control, feedback)
 
 
 def equilibrium(control: Control, start: Start, feedback: str = "prompt") -> State:
-    """Where the flows come to rest from a start (equations 3 and 4); NaN if the loop is not stable."""
-    row = evaluate_rows("control::Control::equilibrium", *_control(control, start), {"feedback": feedback})[0]
-    return State(row[..., 0], row[..., 1:])
+    """State in which the flows come to rest (equations 3 and 4); NaN if the loop is not stable.
 
-
-def simulate(control: Control, start: Start, steps: int, feedback: str = "prompt") -> State:
-    """The states from a start on, queue (..., steps + 1), rates (..., steps + 1, flows).
-
-    NaN once the loop has run away.
+    Args:
+        feedback: Queue that a flow answers to. One of ``prompt``: x(k+1) answers to q(k+1); ``late``: x(k+1)
+            answers to q(k).
     """
-    numbers, rows = _control(control, start, steps=steps)
-    row = evaluate_rows("control::Control::simulate", numbers, rows, {"feedback": feedback})[0]
-    states = reshaped(row, int(steps) + 1, -1)
-    return State(states[..., 0], states[..., 1:])
+    return State(*several("control.equilibrium", control, start, feedback))
+
+
+def simulate(control: Control, start: Start, steps: ArrayLike, feedback: str = "prompt") -> State:
+    """States from the start on: queue (..., steps + 1), rates (..., steps + 1, flows); NaN once the loop has run
+    away.
+
+    Args:
+        steps: Steps after the start (whole, 0 to 3.333333e6).
+        feedback: Queue that a flow answers to. One of ``prompt``: x(k+1) answers to q(k+1); ``late``: x(k+1)
+            answers to q(k).
+    """
+    return State(*several("control.simulate", control, start, steps, feedback))
 
 
 def settling(control: Control, start: Start, fraction: ArrayLike = 0.05, feedback: str = "prompt") -> Array:
-    """The first step from which queue and sum of rates stay within ``fraction`` of target and capacity; NaN if none."""
-    numbers, rows = _control(control, start, fraction=fraction)
-    return evaluate("control::Control::settling", numbers, rows, {"feedback": feedback})[0]
+    """First step from which queue and sum of rates stay near target and capacity; NaN if there is none.
+
+    Args:
+        fraction: Share of target and capacity within which queue and sum of rates stay (above 0 to below 1).
+        feedback: Queue that a flow answers to. One of ``prompt``: x(k+1) answers to q(k+1); ``late``: x(k+1)
+            answers to q(k).
+    """
+    return one("control.settling", control, start, fraction, feedback)
 
 
 def pipe_packets(capacity_pps: ArrayLike, rtt_s: ArrayLike, buffer_packets: ArrayLike) -> Array:
-    """What a path holds between a packet and its ACK, packets: ``C RTT + B`` (section 3.4).
+    """Packets that a path holds between a packet and its ACK: ``C RTT + B`` (section 3.4).
 
     Args:
-        capacity_pps: packets per second, above 0.
-        rtt_s: seconds, above 0.
-        buffer_packets: 0 to 1e12.
+        capacity_pps: Rate of the path (packets/s, above 0).
+        rtt_s: Round-trip time (s, above 0).
+        buffer_packets: Buffer of the path (packets, 0 to 1e12).
     """
-    numbers = {"capacity_pps": capacity_pps, "rtt_s": rtt_s, "buffer_packets": buffer_packets}
-    return evaluate("control::pipe_packets", numbers)[0]
+    return one("control.pipe_packets", capacity_pps, rtt_s, buffer_packets)
 
 
 def share_packets(pipe_packets: ArrayLike, connections: ArrayLike) -> Array:
-    """What one connection gets of a pipe, packets per RTT; isolation pays below about 10 (section 4)."""
-    return evaluate("control::share_packets", {"pipe_packets": pipe_packets, "connections": connections})[0]
+    """Share of one connection in a pipe, per RTT; isolation pays below about 10 (section 4), packets.
+
+    Args:
+        pipe_packets: Size of the pipe (packets, above 0).
+        connections: Connections that share it (whole, 1 to 2.147483648e9).
+    """
+    return one("control.share_packets", pipe_packets, connections)
 
 
 def slow_start_rtts(packets: ArrayLike) -> Array:
-    """Round trips of slow start (1, 2, 4, ... packets, no loss) that so many packets need."""
-    return evaluate("control::slow_start_rtts", {"packets": packets})[0]
+    """Round trips of slow start (1, 2, 4, ... packets, no loss) that a transfer needs.
 
-
-def _control(
-    control: Control, start: Start | None = None, **asked: ArrayLike
-) -> tuple[Numbers, dict[str, ArrayLike]]:
-    numbers: Numbers = {"capacity": control.capacity, "target": control.target, **asked}
-    rows = {"alpha": control.alpha, "beta": control.beta}
-    if start is not None:
-        numbers["queue"], rows["rates"] = start.queue, start.rates
-    return numbers, rows
+    Args:
+        packets: Packets to send (packets, whole, 0 or more).
+    """
+    return one("control.slow_start_rtts", packets)

@@ -1,8 +1,10 @@
-"""How long a transfer takes, from the first SYN to the ACK of its last segment.
+"""Time of a transfer, from the first SYN to the ACK of its last segment.
 
 Cardwell, Savage and Anderson, "Modeling TCP Latency" (INFOCOM 2000); equation numbers are theirs. See
-``docs/explanation/models/latency.md``.
+docs/explanation/models/latency.md.
 """
+
+# Made from crates/models/src/declared: NARROWS_WRITE=1 cargo test -p narrows-models --test it python
 
 from __future__ import annotations
 
@@ -11,76 +13,74 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate, split
+from narrows.models.vectorised import Array, one, several
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A transfer and its path."""
+    """Transfer and its path."""
 
     packets: ArrayLike
-    """Segments to send, 1 to 1e12."""
+    """Segments to send (packets, whole, 1 to 1e12)."""
     loss: ArrayLike
-    """Of a packet, and of the SYN: 0, or 1e-12 <= loss < 1/2."""
+    """Loss of a packet on its way to the receiver, and of the SYN: 0, or 1e-12 and more; below 0.5 (0 to below 0.5)."""
     rtt_s: ArrayLike
-    """Round-trip time, queueing included, 1e-9 to 1e9."""
-    rto_s: ArrayLike = 1.0
-    """The first timeout of a series."""
+    """Round-trip time, queueing included, in seconds, or as 200ms (s, 1e-9 to 1e9)."""
+    rto_s: ArrayLike = 1
+    """First retransmission timeout of a series (s, 1e-9 to 1e9)."""
     b: ArrayLike = 2
-    """Segments acknowledged by one ACK, 1 to 1000."""
+    """Segments acknowledged by one ACK: 2 with delayed ACKs (1 to 1000)."""
     wmax_packets: ArrayLike | None = None
-    """The receiver's window, 1 to 1e9; None: no limit."""
-    reverse_loss: ArrayLike = 0.0
-    """On the way back, which only the SYN+ACK feels; below 1/2."""
-    syn_rto_s: ArrayLike = 1.0
-    """The first timeout of SYN and SYN+ACK."""
+    """Receiver's window (packets, 1 to 1e9); None: no limit, and then loss is not 0."""
+    reverse_loss: ArrayLike = 0
+    """Loss on the way back, which only the SYN+ACK feels; below 0.5 (0 to below 0.5)."""
+    syn_rto_s: ArrayLike = 1
+    """First timeout of the SYN: 1 s by RFC 6298 (s, 1e-9 to 1e9)."""
     initial_window: ArrayLike = 10
-    """Packets, 1 to 1e9; 10 by RFC 6928."""
+    """Initial window: 10 by RFC 6928 (packets, 1 to 1e9)."""
     delayed_ack_s: ArrayLike = 0.1
-    """Mean cost of a delayed ACK of a lone first segment; counts where ``initial_window`` is below 2."""
+    """Mean cost of a delayed ACK of a lone first segment; counts where the initial window is below 2 (s, 0 to 1e9)."""
 
 
 class Latency(NamedTuple):
-    """The expected time of a transfer, in its parts."""
+    """Expected time of a transfer, in its parts."""
 
     handshake_s: Array
-    """The handshake (equation 4)."""
+    """Handshake (equation 4)."""
     slow_start_s: Array
     """Slow start up to the first loss (15)."""
     loss_s: Array
-    """The first loss (20)."""
+    """First loss (20)."""
     avoidance_s: Array
-    """What is left, as a long flow (24)."""
+    """Rest of the transfer, as a long flow (24)."""
     delayed_ack_s: Array
-    """The delayed ACK of a lone first segment."""
+    """Delayed ACK of a lone first segment."""
     slow_start_packets: Array
     """Packets sent before the first loss (5)."""
     window_packets: Array
-    """The window in which slow start ends if nothing limits it (11)."""
+    """Window in which slow start ends if nothing limits it (11), packets."""
     loss_probability: Array
-    """That the transfer loses anything (16)."""
+    """Probability that the transfer loses anything (16)."""
     timeout_probability: Array
-    """That its first loss is repaired by a timeout (17)."""
+    """Probability that its first loss is repaired by a timeout (17)."""
     transfer_s: Array
-    """From the first segment of data to the last ACK (25)."""
+    """Time from the first segment of data to the last ACK (25)."""
     total_s: Array
-    """Handshake and transfer."""
+    """Time of handshake and transfer."""
 
 
-def handshake_s(
-    forward_loss: ArrayLike, reverse_loss: ArrayLike, rtt_s: ArrayLike, syn_rto_s: ArrayLike = 1.0
-) -> Array:
-    """Equation 4: ``RTT + T_s ((1-p_r)/(1-2p_r) + (1-p_f)/(1-2p_f) - 2)``, seconds.
+def handshake_s(forward_loss: ArrayLike, reverse_loss: ArrayLike, rtt_s: ArrayLike, syn_rto_s: ArrayLike = 1) -> Array:
+    """Time of the handshake by equation 4: ``RTT + T_s ((1-p_r)/(1-2p_r) + (1-p_f)/(1-2p_f) - 2)``.
 
     Args:
-        forward_loss, reverse_loss: 0, or 1e-12 <= loss < 1/2.
-        rtt_s, syn_rto_s: seconds, 1e-9 to 1e9; the SYN's first timeout is 1 s by RFC 6298.
+        forward_loss: Loss of a packet on its way to the receiver: 0, or 1e-12 and more (0 to below 0.5).
+        reverse_loss: Loss of the SYN+ACK on its way back: 0, or 1e-12 and more (0 to below 0.5).
+        rtt_s: Round-trip time, queueing included, in seconds, or as 200ms (s, 1e-9 to 1e9).
+        syn_rto_s: First timeout of the SYN: 1 s by RFC 6298 (s, 1e-9 to 1e9).
     """
-    numbers = {"forward_loss": forward_loss, "reverse_loss": reverse_loss, "rtt_s": rtt_s, "syn_rto_s": syn_rto_s}
-    return evaluate("latency::handshake_s", numbers)[0]
+    return one("latency.handshake_s", forward_loss, reverse_loss, rtt_s, syn_rto_s)
 
 
 def cardwell(transfer: Transfer) -> Latency:
-    """The expected latency of a transfer."""
-    numbers, _ = split(transfer)
-    return Latency(*evaluate("latency::cardwell", numbers))
+    """Expected latency of a transfer."""
+    return Latency(*several("latency.cardwell", transfer))

@@ -1,10 +1,11 @@
-"""TAQ's Markov chains of one TCP flow that loses packets.
+"""Markov chains of TAQ: one TCP flow that loses packets.
 
 Chen, Subramanian, Iyengar and Ford, "TAQ: Enhancing Fairness and Performance Predictability in Small Packet Regimes"
-(EuroSys 2014), section 3.1: a step is a round trip (an epoch), a state is a window, each packet is lost with
-probability ``loss`` on its own, 0 <= loss < 1, below 1/2 for the partial and the open chain; what a fast retransmission
-cannot repair waits for the timer. See ``docs/explanation/models/taq.md``.
+(EuroSys 2014), section 3.1: a step is a round trip (an epoch), a state is a window, each packet is lost on its own; a
+loss that no fast retransmission repairs waits for the timer. See docs/explanation/models/taq.md.
 """
+
+# Made from crates/models/src/declared: NARROWS_WRITE=1 cargo test -p narrows-models --test it python
 
 from __future__ import annotations
 
@@ -13,37 +14,41 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, Numbers, evaluate, evaluate_rows, reshaped, split
+from narrows.models.vectorised import Array, one, several
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Which chain."""
+    """Chain and its sender."""
 
     chain: str = "f64"
-    """``partial`` (figure 4: one idle state for all repeated timeouts), ``f3`` (figure 5: the last of ``stages``
-    stands for all beyond), ``f64`` (the last of ``stages`` repeats: the timer is capped at ``2^stages`` T0); the names
-    of ``narrows model taq --chain``."""
+    """Chain, by the names of ``narrows model taq --chain``; f64, with a timer capped at ``2^stages`` T0, unless said.
+    One of ``partial``: figure 4: one idle state for all repeated timeouts; ``f3``: figure 5: the last of the stages
+    stands for all beyond; ``f64``: figure 5: the last of the stages repeats."""
     stages: ArrayLike | None = None
-    """Back-offs beyond the first, 0 to 16; None: 3 of ``f3``, 6 of ``f64``, which is a cap of 64 T0."""
+    """Back-offs beyond the first (whole, 0 to 16); None: 3 of f3, 6 of f64, which is a cap of 64 T0."""
     wmax: ArrayLike = 6
-    """Greatest window, packets, 4 to 10 000."""
-    t0_epochs: ArrayLike = 2.0
-    """The timer before it is backed off, epochs, 1 to 1e6."""
+    """Greatest window (packets, whole, 4 to 10000)."""
+    t0_epochs: ArrayLike = 2
+    """Timer before it is backed off; an epoch is a round trip (epochs, 1 to 1e6)."""
     probe_epochs: ArrayLike | None = None
-    """A tail loss probe before it (RFC 8985), epochs, 1 to 1e6; None: none."""
+    """Tail loss probe before the timer (RFC 8985) (epochs, 1 to 1e6); None: no probe."""
     backoff_ends: str = "new_ack"
-    """What ends a back-off, as ``Tcp.backoff_ends``: ``new_ack`` any new ACK (timestamps), ``new_sample`` Karn's valid
-    sample; and as the paper has it, a window that arrives: ``s2`` of 2 (caption of figure 4), ``s3`` of 3 (text)."""
+    """End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps; ``new_sample``: the
+    first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the paper's figure 4: a window
+    of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives."""
     repair: str = "sack"
-    """What a fast retransmission repairs: any loss with ``sack``, or ``one`` in a window of 4 and more (the paper)."""
+    """Losses that a fast retransmission repairs. One of ``sack``: any number of them; ``one``: one in a window of 4 and
+    more (the paper)."""
 
 
 CHAIN = Chain()
-"""A sender of today: timestamps, SACK, a timer capped at 64 T0. Behind drop-tail at losses of .05 to .25 what it sends
-in an epoch is .04 off in the mean, .06 at worst (``docs/explanation/models/against-simulation.md``)."""
+"""Sender of today: timestamps, SACK, a timer capped at 64 T0. Behind drop-tail at losses of .05 to .25 its packets per
+epoch are .04 off in the mean, .06 at worst (docs/explanation/models/against-simulation.md)."""
+
+
 PAPER = Chain(backoff_ends="s3", repair="one")
-"""The paper's text: a back-off lives until window 4, and one loss is repaired. It is .13 to .18 off in figure 6."""
+"""Sender of the paper's text: a back-off lives until window 4, and one loss is repaired; .13 to .18 off in figure 6."""
 
 
 class Stationary(NamedTuple):
@@ -52,34 +57,34 @@ class Stationary(NamedTuple):
     silent: Array
     """Epochs in which nothing is sent."""
     silent_or_first: Array
-    """Epochs with nothing or the retransmission of a timeout: what the paper's tipping point is about."""
+    """Epochs with nothing or the retransmission of a timeout: the subject of the paper's tipping point."""
     packets_per_epoch: Array
-    """Mean packets sent in an epoch, those that get lost among them."""
+    """Mean packets sent in an epoch, lost ones included."""
     timeouts_per_epoch: Array
-    """Timeouts, repeated ones among them."""
+    """Timeouts, repeated ones included."""
     mean_idle_epochs: Array
     """Mean idle epochs of a timeout; 0 if there are none."""
 
 
 class Stages(NamedTuple):
-    """The stages of a back-off, shape (..., stages); of the partial chain ``b0`` and ``b*``."""
+    """Stages of a back-off, shape (..., stages); of the partial chain ``b0`` and ``b*``."""
 
     timer_epochs: Array
-    """The timer: 2^k T0."""
+    """Timer: 2^k T0, epochs."""
     probe: Array
     """1 if it is a tail loss probe, not a timeout."""
     open: Array
     """1 if it stands for all stages from here on."""
     mean_idle_epochs: Array
-    """Of a visit."""
+    """Mean idle epochs of a visit."""
     idle: Array
     """Share of the epochs without a packet in this stage."""
     first: Array
     """Share of the epochs in S_1 with this back-off: a retransmission alone."""
     second: Array
-    """The same of S_2 with memory of it."""
+    """Share of the epochs in S_2 with memory of it."""
     third: Array
-    """The same of S_3."""
+    """Share of the epochs in S_3 with memory of it."""
 
 
 class Silences(NamedTuple):
@@ -88,89 +93,127 @@ class Silences(NamedTuple):
     per_epoch: Array
     """Silences that begin per epoch."""
     mean_epochs: Array
-    """Their mean length, epochs."""
+    """Mean length, epochs."""
 
 
 def stationary(loss: ArrayLike, chain: Chain = CHAIN) -> Stationary:
-    """The stationary distribution (equations 1 to 10, with ``docs/explanation/models/taq.md``)."""
-    return Stationary(*_of("stationary", chain, loss=loss))
+    """Stationary distribution (equations 1 to 10, with docs/explanation/models/taq.md).
+
+    Args:
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
+    """
+    return Stationary(*several("taq_chain.stationary", loss, chain))
 
 
 def sent(loss: ArrayLike, chain: Chain = CHAIN) -> Array:
-    """Share of the epochs with n packets sent, by n from 0 on: shape (..., wmax + 1)."""
-    numbers, words = _arguments(chain, loss=loss)
-    return evaluate_rows("taq_chain::Stationary::sent", numbers, words=words)[0]
+    """Share of the epochs with n packets sent, by n from 0 on; shape (..., wmax + 1).
+
+    Args:
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
+    """
+    return one("taq_chain.sent", loss, chain)
 
 
 def stages(loss: ArrayLike, chain: Chain = CHAIN) -> Stages:
-    """The stages of the back-off (equation 5, with the ratio of :func:`stage_ratio`)."""
-    numbers, words = _arguments(chain, loss=loss)
-    row = evaluate_rows("taq_chain::Stationary::stages", numbers, words=words)[0]
-    each = reshaped(row, -1, len(Stages._fields))
-    return Stages(*(each[..., i] for i in range(len(Stages._fields))))
+    """Stages of the back-off (equation 5, with the ratio of ``stage_ratio``).
+
+    Args:
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
+    """
+    return Stages(*several("taq_chain.stages", loss, chain))
 
 
 def idle_quantile(quantile: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN, by_time: bool = False) -> Array:
     """Idle epochs that a share ``quantile`` of the timeouts do not exceed.
 
-    With ``by_time`` each wait counts as often as it is long, as whoever looks at a moment meets it.
+    Args:
+        quantile: Share of the waits that are no longer than the result (0 to 1).
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
+        by_time: Whether each wait counts as often as it is long, as an observer at a random moment meets it.
     """
-    name = "idle_quantile_by_time" if by_time else "idle_quantile"
-    return _of(f"Stationary::{name}", chain, quantile=quantile, loss=loss)[0]
+    return one("taq_chain.idle_quantile", quantile, loss, chain, by_time)
 
 
 def silent_in_a_row(epochs: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN) -> Array:
-    """Probability that a flow sends nothing in so many epochs in a row that begin at a moment not chosen by it."""
-    return _of("Stationary::silent_in_a_row", chain, epochs=epochs, loss=loss)[0]
+    """Probability that a flow sends nothing in some epochs in a row that begin at a random moment.
+
+    Args:
+        epochs: Silent epochs in a row (whole, 0 to 4.294967295e9).
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
+    """
+    return one("taq_chain.silent_in_a_row", epochs, loss, chain)
 
 
 def silences(loss: ArrayLike, chain: Chain = CHAIN) -> Silences:
-    """How often silences begin and how long they are.
+    """Frequency and length of silences: from a loss that the timer repairs to the first retransmission that arrives.
 
-    A silence lasts from a loss that the timer repairs to the first retransmission that arrives.
+    Args:
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
     """
-    return Silences(*(_of(f"Silences::{figure}", chain, loss=loss)[0] for figure in Silences._fields))
+    return Silences(*several("taq_chain.silences", loss, chain))
 
 
 def silence_quantile(quantile: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN, by_time: bool = False) -> Array:
-    """Length that a share ``quantile`` of the silences does not exceed, epochs.
+    """Length that a share ``quantile`` of the silences does not exceed.
 
-    ``by_time`` as of :func:`idle_quantile`.
+    Args:
+        quantile: Share of the waits that are no longer than the result (0 to 1).
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
+        by_time: Whether each wait counts as often as it is long, as an observer at a random moment meets it.
     """
-    return _of(f"Silences::{'quantile_by_time' if by_time else 'quantile'}", chain, quantile=quantile, loss=loss)[0]
+    return one("taq_chain.silence_quantile", quantile, loss, chain, by_time)
 
 
 def silent_longer_than(epochs: ArrayLike, loss: ArrayLike, chain: Chain = CHAIN) -> Array:
-    """Share of the flows to which nothing has come for so many epochs, at a moment."""
-    return _of("Silences::longer_than", chain, epochs=epochs, loss=loss)[0]
+    """Share of the flows that have been silent for some epochs, at a moment.
+
+    Args:
+        epochs: Length of the silence so far, epochs (0 or more).
+        loss: Loss probability of a packet; below 0.5 for the partial and the open chain (0 to below 1).
+    """
+    return one("taq_chain.silent_longer_than", epochs, loss, chain)
 
 
 def stage_ratio(loss: ArrayLike, backoff_ends: str = "new_ack") -> Array:
-    """How much rarer each stage of the back-off is than the one before: ``1 - q^6`` for ``s3``; 0 < loss < 1."""
-    return evaluate("taq_chain::stage_ratio", {"loss": loss}, words={"backoff_ends": backoff_ends})[0]
+    """Ratio of each stage of the back-off to the one before: ``1 - q^6`` for ``s3``.
+
+    Args:
+        loss: Loss probability of a packet (above 0 to below 1).
+        backoff_ends: End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps;
+            ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the
+            paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives.
+    """
+    return one("taq_chain.stage_ratio", loss, backoff_ends)
 
 
-def mean_idle_uncapped(loss: ArrayLike, t0_epochs: ArrayLike = 2.0, backoff_ends: str = "new_ack") -> Array:
-    """Mean idle epochs of a timeout if the timer is never capped; infinite from :func:`tipping_point` on."""
-    numbers = {"t0_epochs": t0_epochs, "loss": loss}
-    return evaluate("taq_chain::mean_idle_uncapped", numbers, words={"backoff_ends": backoff_ends})[0]
+def mean_idle_uncapped(loss: ArrayLike, t0_epochs: ArrayLike = 2, backoff_ends: str = "new_ack") -> Array:
+    """Mean idle epochs of a timeout if the timer is never capped; infinite from ``tipping_point`` on.
+
+    Args:
+        loss: Loss probability of a packet (above 0 to below 1).
+        t0_epochs: Timer before it is backed off; an epoch is a round trip (epochs, 1 to 1e6).
+        backoff_ends: End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps;
+            ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the
+            paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives.
+    """
+    return one("taq_chain.mean_idle_uncapped", loss, t0_epochs, backoff_ends)
 
 
 def tipping_point(backoff_ends: str = "new_ack") -> Array:
-    """The loss from which on the mean wait of an uncapped timer is infinite: .5, and .109 with the paper's ``s3``."""
-    return evaluate("taq_chain::tipping_point", {}, words={"backoff_ends": backoff_ends})[0]
+    """Loss from which on the mean wait of an uncapped timer is infinite: .5, and .109 with the paper's ``s3``.
+
+    Args:
+        backoff_ends: End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps;
+            ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the
+            paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives.
+    """
+    return one("taq_chain.tipping_point", backoff_ends)
 
 
 def tipping_point_closed(packets: ArrayLike) -> Array:
-    """The same where so many packets in a row have to arrive to end a back-off: ``1 - 2^(-1/packets)``."""
-    return evaluate("taq_chain::tipping_point_closed", {"packets": packets})[0]
+    """Tipping point where some packets in a row have to arrive to end a back-off: ``1 - 2^(-1/packets)``.
 
-
-def _of(figure: str, chain: Chain, **asked: ArrayLike) -> tuple[Array, ...]:
-    numbers, words = _arguments(chain, **asked)
-    return evaluate(f"taq_chain::{figure}", numbers, words=words)
-
-
-def _arguments(chain: Chain, **asked: ArrayLike) -> tuple[Numbers, dict[str, str]]:
-    numbers, words = split(chain)
-    return {**asked, **numbers}, words
+    Args:
+        packets: Packets that have to arrive in a row to end a back-off (packets, whole, 1 to 4.294967295e9).
+    """
+    return one("taq_chain.tipping_point_closed", packets)

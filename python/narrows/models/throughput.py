@@ -2,11 +2,10 @@
 
 Mathis, Semke, Mahdavi and Ott (1997); Padhye, Firoiu, Towsley and Kurose (SIGCOMM 1998, IEEE/ACM ToN 2000; sections are
 cited, as the two number their equations differently); RFC 5348, section 3.1. See
-``docs/explanation/models/throughput.md``.
-
-``loss``: probability that a packet is lost, 0 or 1e-12 <= loss < 1. ``b``: segments acknowledged by one ACK, 1, or 2
-with delayed ACKs.
+docs/explanation/models/throughput.md.
 """
+
+# Made from crates/models/src/declared: NARROWS_WRITE=1 cargo test -p narrows-models --test it python
 
 from __future__ import annotations
 
@@ -14,69 +13,96 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from narrows.models.vectorised import Array, evaluate, split
+from narrows.models.vectorised import Array, one
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What the full model knows of a flow beside its loss."""
+    """Flow of the full model, but for its loss."""
 
     rtt_s: ArrayLike
-    """Round-trip time, queueing included, 1e-9 to 1e9 s."""
+    """Round-trip time, queueing included, in seconds, or as 200ms (s, 1e-9 to 1e9)."""
     rto_s: ArrayLike
-    """T0, the first timeout of a series, 1e-9 to 1e9 s."""
+    """First timeout of a series, T0 (s, 1e-9 to 1e9)."""
     b: ArrayLike = 1
-    """Segments acknowledged by one ACK."""
+    """Segments acknowledged by one ACK: 1, or 2 with delayed ACKs (1 to 1000)."""
     wmax_packets: ArrayLike | None = None
-    """The receiver's window, 1 to 1e9 packets; None: no limit, and then loss is not 0."""
+    """Receiver's window (packets, 1 to 1e9); None: no limit, and then loss is not 0."""
 
 
 def mathis(loss: ArrayLike, b: ArrayLike = 1) -> Array:
-    """Packets per RTT of Mathis et al.: ``sqrt(3 / (2 b p))``; 0 < loss <= 1."""
-    return evaluate("throughput::mathis", {"loss": loss, "b": b})[0]
+    """Window of Mathis et al.: ``sqrt(3 / (2 b p))`` packets per RTT.
+
+    Args:
+        loss: Loss probability of a packet (above 0 to 1).
+        b: Segments acknowledged by one ACK: 1, or 2 with delayed ACKs (above 0).
+    """
+    return one("throughput.mathis", loss, b)
 
 
 def mean_window(loss: ArrayLike, b: ArrayLike = 1) -> Array:
-    """E[W], packets: the mean window at a loss if no receiver limits it (section 2.1); 1e-12 <= loss < 1."""
-    return evaluate("throughput::mean_window", {"loss": loss, "b": b})[0]
+    """Mean window E[W] at a loss if no receiver limits it (section 2.1), packets.
+
+    Args:
+        loss: Loss probability of a packet (1e-12 to below 1).
+        b: Segments acknowledged by one ACK: 1, or 2 with delayed ACKs (1 to 1000).
+    """
+    return one("throughput.mean_window", loss, b)
 
 
 def timeout_probability(loss: ArrayLike, w: ArrayLike) -> Array:
-    """Q^(w): probability that a loss in a window of ``w`` packets (0 to 1e9) ends in a timeout (section 2.2)."""
-    return evaluate("throughput::timeout_probability", {"loss": loss, "w": w})[0]
+    """Probability ``Q^(w)`` that a loss in a window of ``w`` packets ends in a timeout (section 2.2).
+
+    Args:
+        loss: Loss probability of a packet: 0, or 1e-12 and more; below 1 (0 to below 1).
+        w: Window in which the loss happens (packets, 0 to 1e9).
+    """
+    return one("throughput.timeout_probability", loss, w)
 
 
 def timeouts_s(loss: ArrayLike, rto_s: ArrayLike) -> Array:
-    """E[Z^TO], seconds: mean length of a series of timeouts that begins with ``rto_s`` (section 2.2)."""
-    return evaluate("throughput::timeouts_s", {"loss": loss, "rto_s": rto_s})[0]
+    """Mean length ``E[Z^TO]`` of a series of timeouts that begins with ``rto_s`` (section 2.2).
+
+    Args:
+        loss: Loss probability of a packet: 0, or 1e-12 and more; below 1 (0 to below 1).
+        rto_s: First timeout of a series, T0 (s, 1e-9 to 1e9).
+    """
+    return one("throughput.timeouts_s", loss, rto_s)
 
 
 def padhye(loss: ArrayLike, flow: Flow) -> Array:
-    """B(p), packets per second: the send rate of the full model (section 2.3)."""
-    return _of("padhye", loss, flow)
+    """Send rate B(p) of the full model (section 2.3), packets/s.
+
+    Args:
+        loss: Loss probability of a packet: 0, or 1e-12 and more; below 1 (0 to below 1).
+    """
+    return one("throughput.padhye", loss, flow)
 
 
 def padhye_throughput(loss: ArrayLike, flow: Flow) -> Array:
-    """T(p), packets per second: what arrives of :func:`padhye` (the extension of 2000)."""
-    return _of("padhye_throughput", loss, flow)
+    """Rate T(p) that arrives of ``padhye`` (the extension of 2000), packets/s.
+
+    Args:
+        loss: Loss probability of a packet: 0, or 1e-12 and more; below 1 (0 to below 1).
+    """
+    return one("throughput.padhye_throughput", loss, flow)
 
 
 def padhye_approximate(loss: ArrayLike, flow: Flow) -> Array:
-    """The short form of :func:`padhye`, packets per second (section 2.3)."""
-    return _of("padhye_approximate", loss, flow)
+    """Send rate by the short form of ``padhye`` (section 2.3), packets/s.
+
+    Args:
+        loss: Loss probability of a packet: 0, or 1e-12 and more; below 1 (0 to below 1).
+    """
+    return one("throughput.padhye_approximate", loss, flow)
 
 
 def tfrc(loss: ArrayLike, rtt_s: ArrayLike, b: ArrayLike = 1) -> Array:
-    """X, packets per second, of TFRC (RFC 5348, section 3.1), with t_RTO = 4 R.
+    """Rate X of TFRC (RFC 5348, section 3.1), with t_RTO = 4 R, packets/s.
 
     Args:
-        loss: the rate of loss events, 1e-12 to 1.
-        rtt_s: 1e-9 to 1e9 s.
-        b: 1, as the RFC recommends.
+        loss: Rate of loss events (1e-12 to 1).
+        rtt_s: Round-trip time, queueing included, in seconds, or as 200ms (s, 1e-9 to 1e9).
+        b: Segments acknowledged by one ACK: 1, as RFC 5348 recommends (1 to 1000).
     """
-    return evaluate("throughput::tfrc", {"loss": loss, "rtt_s": rtt_s, "b": b})[0]
-
-
-def _of(form: str, loss: ArrayLike, flow: Flow) -> Array:
-    numbers, _ = split(flow)
-    return evaluate(f"throughput::{form}", {"loss": loss, **numbers})[0]
+    return one("throughput.tfrc", loss, rtt_s, b)

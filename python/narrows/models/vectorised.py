@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,50 +24,120 @@ ROW = "row"
 """The dimension of a row of figures in a DataArray."""
 
 
-def split(given: Any) -> tuple[Numbers, dict[str, str]]:
-    """A dataclass of arguments as numbers and words: a field annotated ``str`` is a word."""
+class Model(NamedTuple):
+    """A model as ``narrows_models::declared`` has it."""
+
+    takes: Sequence[tuple[str, str]]
+    """Arguments with their forms, those of a group one by one."""
+    form: str
+    """Form of the results."""
+    figures: Sequence[tuple[str, str, Sequence[str]]]
+    """Their names, units, and words that stand for numbers."""
+
+
+@functools.cache
+def models() -> dict[str, Model]:
+    """All models by their names."""
+    return {name: Model(takes, form, figures) for name, takes, form, figures in _native.models()}
+
+
+def one(name: str, *given: Any) -> Array:
+    """The result of a model that gives one."""
+    result: Array = several(name, *given)[0]
+    return result
+
+
+def several(name: str, *given: Any) -> tuple[Any, ...]:
+    """The results of a model; arguments in the order of its declaration, dataclasses where it has groups."""
+    model = models()[name]
+    numbers, rows, words = _arguments(model, given)
+    names = [figure for figure, _, _ in model.figures]
+
+    def figures(numbers: Mapping[str, ArrayLike | None]) -> tuple[Array, ...]:
+        shape, columns = _evaluate(name, numbers, rows, words)
+        if model.form in ("one", "yes", "tuple"):
+            return tuple(np.asarray(column).reshape(shape)[()] for column in columns)
+        return _rows(shape, columns, len(names) if model.form == "rows" else 1)
+
+    if model.form in ("one", "yes", "tuple"):
+        made = _labelled(figures, numbers, rows, [() for _ in names], names)
+        return tuple(_in_words(array, told, model.form) for array, (_, _, told) in zip(made, model.figures))
+    parts = len(names) if model.form == "rows" else 1
+    made = _labelled(figures, numbers, rows, [(ROW,)] * parts, [""] * parts)
+    if model.form in ("row", "rows"):
+        return made
+    if model.form == "records":
+        each = reshaped(made[0], -1, len(names))
+        return tuple(each[..., i] for i in range(len(names)))
+    state = made[0]
+    if model.form == "states":
+        state = reshaped(state, int(np.asarray(numbers["steps"])) + 1, -1)
+    return state[..., 0], state[..., 1:]
+
+
+def _in_words(array: Array, words: Sequence[str], form: str) -> Any:
+    if form == "yes":
+        return np.asarray(array, dtype=bool)[()]
+    return named(array, words) if words else array
+
+
+def _arguments(model: Model, given: Sequence[Any]) -> tuple[Numbers, dict[str, ArrayLike], dict[str, str]]:
+    """Numbers, rows and words by name, in the order of the declaration."""
     numbers: Numbers = {}
+    rows: dict[str, ArrayLike] = {}
     words: dict[str, str] = {}
-    for field in fields(given):
-        (words if field.type == "str" else numbers)[field.name] = getattr(given, field.name)
-    return numbers, words
+    values = iter([value for one in given for value in _members(one)])
+    for key, form in model.takes:
+        value = next(values)
+        if form == "law":
+            words[key] = type(value).__name__
+            numbers |= {slot: None for slot in "abc"}
+            rows["list"] = [0.0]
+            slots = iter("abc")
+            for name, member in zip(value._fields, value):
+                into: dict[str, Any] = rows if words[key] == "Choice" else numbers
+                into["list" if into is rows else next(slots)] = in_base_units(name, member)
+        elif form == "grid":
+            rows[key], numbers["width"] = _grid(key, value)
+        elif form == "row":
+            rows[key] = value
+        elif form in ("word", "flag"):
+            words[key] = str(value).lower() if form == "flag" else value
+        else:
+            numbers[key] = value
+    return numbers, rows, words
 
 
-def evaluate(
-    name: str,
-    numbers: Mapping[str, ArrayLike | None],
-    rows: Mapping[str, ArrayLike] | None = None,
-    words: Mapping[str, str] | None = None,
-) -> tuple[Array, ...]:
-    """Each figure of a model that gives a fixed number of them."""
-    gives = _models()[name][2]
-
-    def figures(numbers: Mapping[str, ArrayLike | None]) -> tuple[Array, ...]:
-        shape, columns = _evaluate(name, numbers, rows or {}, words or {})
-        return tuple(np.asarray(column).reshape(shape)[()] for column in columns)
-
-    return _labelled(figures, numbers, rows or {}, [() for _ in gives], gives)
+def _members(given: Any) -> list[Any]:
+    """Members of a dataclass; anything else alone."""
+    return [getattr(given, field.name) for field in fields(given)] if is_dataclass(given) else [given]
 
 
-def evaluate_rows(
-    name: str,
-    numbers: Mapping[str, ArrayLike | None],
-    rows: Mapping[str, ArrayLike] | None = None,
-    words: Mapping[str, str] | None = None,
-    parts: int = 1,
-) -> tuple[Array, ...]:
-    """The row of figures of a model that gives one, cut into ``parts`` of equal length; shorter rows end in NaN."""
+def law(sizes: Any, laws: tuple[type, ...]) -> Any:
+    """``sizes`` if it is one of the laws."""
+    if not isinstance(sizes, laws):
+        *some, last = (one.__name__ for one in laws)
+        raise _native.refusal("sizes", f"= {sizes!r}: expected {', '.join(some)} or {last}")
+    return sizes
 
-    def figures(numbers: Mapping[str, ArrayLike | None]) -> tuple[Array, ...]:
-        shape, (flat, lengths) = _evaluate(name, numbers, rows or {}, words or {})
-        widths = np.asarray(lengths).astype(np.intp) // parts
-        most = int(widths.max(initial=0))
-        made = np.full((widths.size, parts, most), np.nan)
-        inside = np.arange(most) < widths[:, None, None]
-        made[np.broadcast_to(inside, made.shape)] = np.asarray(flat)
-        return tuple(made[:, i].reshape(*shape, most) for i in range(parts))
 
-    return _labelled(figures, numbers, rows or {}, [(ROW,)] * parts, [""] * parts)
+def _grid(key: str, value: ArrayLike) -> tuple[Array, int]:
+    """Rows of equal length as one row, and that length."""
+    array = np.asarray(value)
+    if array.ndim < 2:
+        raise ValueError(f"{key}: shape {array.shape}: expected two axes or more")
+    return array.reshape(*array.shape[:-2], -1), array.shape[-1]
+
+
+def _rows(shape: tuple[int, ...], columns: Sequence[Any], parts: int) -> tuple[Array, ...]:
+    """Rows cut into ``parts`` of equal length; shorter rows end in NaN."""
+    flat, lengths = columns
+    widths = np.asarray(lengths).astype(np.intp) // parts
+    most = int(widths.max(initial=0))
+    made = np.full((widths.size, parts, most), np.nan)
+    inside = np.arange(most) < widths[:, None, None]
+    made[np.broadcast_to(inside, made.shape)] = np.asarray(flat)
+    return tuple(made[:, i].reshape(*shape, most) for i in range(parts))
 
 
 def reshaped(row: Array, *tail: int) -> Array:
@@ -167,16 +237,10 @@ def _evaluate(
         told = ", ".join(f"{key} {value.shape}" for key, value in {**arrays, **lists}.items() if value.ndim)
         raise _native.refusal("shapes", f"do not fit each other: {told}") from None
     width = widths.pop() if widths else 0
-    columns = [_bytes(arrays[key], shape) for key in _models()[name][0]]
+    columns = [_bytes(value, shape) for value in arrays.values()]
     of_rows = [(_bytes(value, (*shape, width)), width) for value in lists.values()]
     count = int(np.prod(shape, dtype=np.intp))
     return shape, _native.model(name, count, columns, of_rows, dict(words))
-
-
-@functools.cache
-def _models() -> dict[str, list[list[str]]]:
-    """Of each model the numbers, in the order in which the native module takes them, the rows, and the figures."""
-    return dict(_native.models())
 
 
 def in_base_units(key: str, value: ArrayLike) -> ArrayLike:
