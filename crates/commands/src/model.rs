@@ -6,12 +6,18 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Subcommand;
+use narrows_models::declared::throughput::{B, RTT_S, WMAX_PACKETS};
+use narrows_models::declared::yardsticks::FIRST_RTO_S;
 use narrows_plot::{Chart, Line, Panel};
 
 use super::say;
+use flags::{help, unit, usual};
 
+#[macro_use]
+mod flags;
 mod aimd;
 mod burst;
+mod function;
 mod isolation;
 mod latency;
 mod link;
@@ -50,32 +56,25 @@ enum Model {
     Isolation(isolation::Args),
     /// Efficiency, convergence and buffers of standard and adaptive AIMD
     Aimd(aimd::Args),
+    /// Any function of the models by its name, as throughput.mathis; without a name the list of them
+    Function(function::Args),
 }
 
-// Not documentation: clap would take it for that of the command it is part of.
-#[derive(clap::Args, Clone, Copy)]
-struct Timing {
-    /// Round-trip time in seconds, or as 200ms, queueing included
-    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
-    rtt: f64,
-    /// First retransmission timeout in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
-    rto: f64,
+flags! {
+    struct Timing {
+        rtt: f64 = RTT_S [value_parser = time_s];
+        rto: f64 = FIRST_RTO_S [value_parser = time_s, default_value_t = usual(&FIRST_RTO_S)];
+    }
 }
 
-// What is sent, and who acknowledges it.
-#[derive(clap::Args)]
-struct Segments {
-    /// Payload of a packet in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1460)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    mss: u32,
-    /// The receiver's window in packets; none if not given
-    #[arg(long, value_name = "PACKETS", allow_negative_numbers = true)]
-    wmax: Option<f64>,
-    /// Segments acknowledged by one ACK: 1, or 2 with delayed ACKs
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
-    b: f64,
+flags! {
+    struct Segments {
+        /// Payload of a packet (bytes, 1 to 65535)
+        mss: u32 [value_name = "BYTES", default_value_t = 1460,
+            value_parser = clap::value_parser!(u32).range(1..=65_535)];
+        wmax: Option<f64> = WMAX_PACKETS;
+        b: f64 = B [default_value_t = usual(&B)];
+    }
 }
 
 impl Segments {
@@ -130,6 +129,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         Model::Burst(args) => args.answer(),
         Model::Isolation(args) => args.answer(),
         Model::Aimd(args) => args.answer(),
+        Model::Function(asked) => {
+            anyhow::ensure!(args.plot.is_none(), "--plot: a function has no picture; the other models have");
+            asked.answer()
+        }
     }?;
     if args.json {
         say(&format!("{}\n", serde_json::to_string_pretty(&answer.json)?))?;

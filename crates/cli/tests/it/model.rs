@@ -4,6 +4,7 @@
 
 mod aimd;
 mod burst;
+mod function;
 mod isolation;
 mod spreading;
 mod taq;

@@ -1,42 +1,28 @@
 //! `narrows model aimd`.
 
+use narrows_models::declared::aimd::{BETA_HI, BETA_LO, LOSING_SHARE_OR_ALL};
+use narrows_models::declared::control::BUFFER_PACKETS;
+use narrows_models::declared::yardsticks::{BASE_RTT_S, FLOWS, PACKET_BYTES, RATE_BPS, UTILISATION};
 use narrows_models::{Error, aimd, buffers};
 use narrows_plot::{Chart, Line};
 use narrows_units::{Bytes, Rate};
 use serde_json::json;
 
-use super::{Answer, panel, time_s};
+use super::{Answer, panel, time_s, usual};
 
-/// Arguments of `narrows model aimd`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// Rate of the link, as 10mbit
-    #[arg(long)]
-    rate: Rate,
-    /// Two-way propagation time, in seconds, or as 200ms
-    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
-    rtt: f64,
-    /// Buffer of the link, in packets
-    #[arg(long, allow_negative_numbers = true)]
-    buffer: f64,
-    /// Size of a packet, in bytes
-    #[arg(long, default_value_t = 1500)]
-    packet: u64,
-    /// Long flows
-    #[arg(long, default_value_t = 1)]
-    flows: u64,
-    /// Share of the congestion events at which a flow loses: 1 if all lose together
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
-    sync: f64,
-    /// The least backoff factor of an adaptive flow
-    #[arg(long, default_value_t = aimd::BackoffRange::PAPER.lo(), allow_negative_numbers = true)]
-    beta_lo: f64,
-    /// The greatest
-    #[arg(long, default_value_t = aimd::BackoffRange::PAPER.hi(), allow_negative_numbers = true)]
-    beta_hi: f64,
-    /// The share of the link that is to be used, for the buffer that needs
-    #[arg(long, default_value_t = 0.98, allow_negative_numbers = true)]
-    utilisation: f64,
+flags! {
+    /// Arguments of `narrows model aimd`.
+    pub struct Args {
+        rate: Rate = RATE_BPS;
+        rtt: f64 = BASE_RTT_S [value_parser = time_s];
+        buffer: f64 = BUFFER_PACKETS;
+        packet: u64 = PACKET_BYTES [default_value_t = usual(&PACKET_BYTES)];
+        flows: u64 = FLOWS [default_value_t = 1];
+        sync: f64 = LOSING_SHARE_OR_ALL [default_value_t = usual(&LOSING_SHARE_OR_ALL)];
+        beta_lo: f64 = BETA_LO [default_value_t = usual(&BETA_LO)];
+        beta_hi: f64 = BETA_HI [default_value_t = usual(&BETA_HI)];
+        utilisation: f64 = UTILISATION [default_value_t = 0.98];
+    }
 }
 
 /// What a kind of flow makes of the link.

@@ -3,85 +3,42 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use clap::ValueEnum;
 use narrows_models::burst::{After, BurstTcp, Form, Growth, Hop, Overshoot, Path, Rounds};
+use narrows_models::declared::burst::{
+    ACK_BYTES, BASE, F, FORM, INITIAL, MICE, PACKET_BYTES, PACKETS, PIPE, SYN_BYTES,
+};
 use narrows_models::{Error, Result};
 use narrows_plot::{Chart, Line};
 use narrows_units::{Bytes, Duration, Rate};
 use serde_json::{Value, json};
 
-use super::{Answer, panel, time_s};
+use super::flags::word;
+use super::{Answer, panel, time_s, usual};
 
-/// Arguments of `narrows model burst`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// Smoothing-out factor of Burst TCP: the smaller the bolder; 4 to 8 are its good values
-    #[arg(long, default_value_t = 8)]
-    f: u32,
-    /// Mice threshold in packets
-    #[arg(long, default_value_t = 32)]
-    mice: u32,
-    /// Size of the file in packets; with --syn that one too
-    #[arg(long, default_value_t = 64)]
-    packets: u32,
-    /// Initial window in packets
-    #[arg(long, default_value_t = 1)]
-    initial: u32,
-    /// What slow start multiplies its window by in a round trip
-    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
-    base: f64,
-    /// Which of the dissertation's versions of Burst TCP
-    #[arg(long, value_enum, default_value = "guarded")]
-    form: FormName,
-    /// What follows from the mice threshold on; with --form guarded
-    #[arg(long, value_enum, default_value = "slow-start")]
-    after: AfterName,
-    /// Rate of the link
-    #[arg(long, default_value = "1.5mbit")]
-    rate: Rate,
-    /// Propagation of the link one way, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = time_s, allow_negative_numbers = true)]
-    delay: f64,
-    /// Rate of a link before and one behind it; without, there is none
-    #[arg(long, value_name = "RATE")]
-    side_rate: Option<Rate>,
-    /// Propagation of each side link one way, in seconds
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = 0.0,
-        requires = "side_rate",
-        value_parser = time_s, allow_negative_numbers = true
-    )]
-    side_delay: f64,
-    /// Bytes of a data packet, headers included
-    #[arg(long, value_name = "BYTES", default_value_t = 1024)]
-    packet: u64,
-    /// Bytes of an ACK
-    #[arg(long, value_name = "BYTES", default_value_t = 40)]
-    ack: u64,
-    /// Bytes of a first packet that stands for the SYN, as ns-2 sends it; without, the connection stands already
-    #[arg(long, value_name = "BYTES")]
-    syn: Option<u64>,
-    /// Packets that path and buffer hold, for the first loss
-    #[arg(long, value_name = "PACKETS", default_value_t = 32)]
-    pipe: u32,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum FormName {
-    /// The pseudo-code up to the threshold, standard TCP from there on
-    Guarded,
-    /// The pseudo-code to the letter: the window stays at the threshold
-    Printed,
-    /// The code of the appendix
-    Ns2,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum AfterName {
-    SlowStart,
-    Avoidance,
+flags! {
+    /// Arguments of `narrows model burst`.
+    pub struct Args {
+        f: u32 = F [default_value_t = usual(&F)];
+        mice: u32 = MICE [default_value_t = usual(&MICE)];
+        packets: u32 = PACKETS [default_value_t = 64];
+        initial: u32 = INITIAL [default_value_t = usual(&INITIAL)];
+        base: f64 = BASE [default_value_t = 2.0];
+        form: usize = FORM [value_parser = word(&FORM, &[]), default_value = "guarded"];
+        /// Growth from the mice threshold on; with --form guarded
+        after: String [value_parser = ["slow-start", "avoidance"], default_value = "slow-start"];
+        /// Rate of the link, as 1.5mbit
+        rate: Rate [default_value = "1.5mbit"];
+        /// Propagation of the link one way, in seconds, or as 500ms
+        delay: f64 [value_name = "SECONDS", default_value_t = 0.5, value_parser = time_s];
+        /// Rate of a link before and one behind it; without, there is none
+        side_rate: Option<Rate> [value_name = "RATE"];
+        /// Propagation of each side link one way, in seconds, or as 10ms
+        side_delay: f64 [value_name = "SECONDS", default_value_t = 0.0, requires = "side_rate", value_parser = time_s];
+        packet: u64 = PACKET_BYTES [default_value_t = 1024];
+        ack: u64 = ACK_BYTES [default_value_t = usual(&ACK_BYTES)];
+        syn: Option<u64> = SYN_BYTES;
+        pipe: u32 = PIPE [default_value_t = 32];
+    }
 }
 
 /// Factors drawn beside the one asked for.
@@ -122,14 +79,12 @@ impl Args {
     }
 
     fn burst(&self, f: u32, mice: u32) -> Result<BurstTcp> {
-        let after = match self.after {
-            AfterName::SlowStart => After::SlowStart,
-            AfterName::Avoidance => After::CongestionAvoidance,
-        };
+        let after = if self.after == "avoidance" { After::CongestionAvoidance } else { After::SlowStart };
         let form = match self.form {
-            FormName::Guarded => Form::Guarded(after),
-            FormName::Printed => Form::Printed,
-            FormName::Ns2 => Form::Ns2,
+            0 => Form::Guarded(after),
+            1 => Form::Guarded(After::CongestionAvoidance),
+            2 => Form::Printed,
+            _ => Form::Ns2,
         };
         BurstTcp::new(f, mice, form)
     }

@@ -1,6 +1,7 @@
 //! `narrows model isolation`.
 
 use narrows_models::control::{self, Control, Feedback, Gains, Stability, State};
+use narrows_models::declared::control::{ALPHA, BETA, CAPACITY, QUEUE, TARGET};
 use narrows_models::fairness;
 use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
@@ -10,39 +11,33 @@ use super::{Answer, panel};
 /// Settled is what stays within this share of target and capacity.
 const BAND: f64 = 0.02;
 
-/// Arguments of `narrows model isolation`.
+// Not documentation: clap would take it for that of the command it is part of.
 #[derive(clap::Args)]
-pub struct Args {
-    /// Flows, or classes of like flows
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    flows: u32,
-    /// Gain on the missing queue: one for all flows, or one for each (a,b,..)
-    #[arg(long, value_delimiter = ',', required = true, allow_negative_numbers = true)]
-    alpha: Vec<f64>,
-    /// Gain on the growth of the queue: one for all flows, or one for each (a,b,..)
-    #[arg(long, value_delimiter = ',', required = true, allow_negative_numbers = true)]
-    beta: Vec<f64>,
+struct How {
     /// Each flow steers by a queue of its own instead of one for all
     #[arg(long)]
     individual: bool,
-    /// Packets served in a step (a round trip), all flows together; with --individual also one for each
-    #[arg(long, value_delimiter = ',', default_value = "54.25", allow_negative_numbers = true)]
-    capacity: Vec<f64>,
-    /// Packets the queue is to hold, all flows together; with --individual also one for each
-    #[arg(long, value_delimiter = ',', default_value = "50", allow_negative_numbers = true)]
-    target: Vec<f64>,
-    /// Packets outstanding at the start, all flows together
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
-    queue: f64,
-    /// Packets each flow sends in the first step [default: the first flow all the capacity, the others none]
-    #[arg(long, value_delimiter = ',', allow_negative_numbers = true)]
-    rates: Vec<f64>,
     /// A flow answers to the queue of the step before: one step of delay more
     #[arg(long)]
     late: bool,
-    /// Steps drawn by --plot
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    steps: u32,
+}
+
+flags! {
+    /// Arguments of `narrows model isolation`.
+    pub struct Args {
+        /// Flows, or classes of like flows (whole, 1 to 10000)
+        flows: u32 [default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000)];
+        alpha: Vec<f64> = ALPHA [value_delimiter = ',', required = true];
+        beta: Vec<f64> = BETA [value_delimiter = ',', required = true];
+        capacity: Vec<f64> = CAPACITY [value_delimiter = ',', default_value = "54.25"];
+        target: Vec<f64> = TARGET [value_delimiter = ',', default_value = "50"];
+        queue: f64 = QUEUE [default_value_t = 0.0];
+        /// Packets each flow sends in the first step [default: the first flow all the capacity, the others none]
+        rates: Vec<f64> [value_delimiter = ','];
+        /// Steps drawn by --plot (whole, 1 to 10000)
+        steps: u32 [default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000)];
+        @how: How;
+    }
 }
 
 /// The flows at one queue, or each at its own, with their start.
@@ -112,7 +107,7 @@ impl System {
 
 impl Args {
     fn feedback(&self) -> Feedback {
-        if self.late { Feedback::Late } else { Feedback::Prompt }
+        if self.how.late { Feedback::Late } else { Feedback::Prompt }
     }
 
     /// One value for each flow.
@@ -146,7 +141,7 @@ impl Args {
         let (capacities, targets) =
             (self.parts("capacity", &self.capacity)?, self.parts("target", &self.target)?);
         anyhow::ensure!(
-            self.individual || self.capacity.len().max(self.target.len()) == 1,
+            self.how.individual || self.capacity.len().max(self.target.len()) == 1,
             "--capacity, --target: expected one value for the one queue, or --individual"
         );
         let (capacity, target): (f64, f64) = (capacities.iter().sum(), targets.iter().sum());
@@ -170,7 +165,7 @@ impl Args {
     /// Whether the flows come to rest, and where.
     pub fn answer(&self) -> anyhow::Result<Answer> {
         let systems = self.systems()?;
-        let asked = &systems[usize::from(self.individual)];
+        let asked = &systems[usize::from(self.how.individual)];
         let feedback = self.feedback();
         let (verdict, rho) = (asked.worst(feedback), asked.rho(feedback));
         let sufficient = asked.0.iter().all(|(control, _)| control.sufficient_stable());
@@ -178,7 +173,7 @@ impl Args {
         let settling = asked.settling(feedback)?;
         let sum = |list: &[Gains], of: fn(&Gains) -> f64| list.iter().map(of).sum::<f64>();
         let gains = self.gains()?;
-        let flows: Vec<Value> = if self.individual {
+        let flows: Vec<Value> = if self.how.individual {
             let one = |(control, _): &(Control, State)| {
                 json!({
                     "verdict": word(control.stability(feedback)), "rho": control.spectral_radius(feedback),
@@ -189,7 +184,7 @@ impl Args {
             Vec::new()
         };
         let json = json!({
-            "control": if self.individual { "individual" } else { "aggregate" },
+            "control": if self.how.individual { "individual" } else { "aggregate" },
             "flows": self.flows,
             "sum_alpha": sum(&gains, |g| g.alpha),
             "sum_beta": sum(&gains, |g| g.beta),
@@ -221,7 +216,7 @@ impl Args {
         settling: Option<u32>,
         sufficient: bool,
     ) -> String {
-        let queues = if self.individual { "a queue of its own each" } else { "one queue" };
+        let queues = if self.how.individual { "a queue of its own each" } else { "one queue" };
         let mut text = format!("{} flows, {queues}\n\n", self.flows);
         let mut row = |name: &str, value: String| text += &format!("{name:44}{value}\n");
         let feedback = self.feedback();
@@ -264,7 +259,7 @@ impl Args {
                 rates.push(line(format!("last flow, {name}"), 2));
             }
         }
-        let feedback = if self.late { ", one step of delay more" } else { "" };
+        let feedback = if self.how.late { ", one step of delay more" } else { "" };
         Ok(Chart {
             title: "One queue for all flows, or one for each".to_owned(),
             subtitle: format!(
@@ -304,7 +299,7 @@ impl Args {
             shared.push((flows as f64, [rho(flows)?; 3]));
             own.push((flows as f64, [rho(1)?; 3]));
         }
-        let here = rho(if self.individual { 1 } else { gains.len() })?;
+        let here = rho(if self.how.individual { 1 } else { gains.len() })?;
         Ok(vec![
             Line { name: "one queue".to_owned(), points: shared },
             Line { name: "queues of their own".to_owned(), points: own },

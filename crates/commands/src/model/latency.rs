@@ -3,6 +3,10 @@
 use std::fmt::Write;
 
 use anyhow::bail;
+use narrows_models::declared::sharing::LOAD;
+use narrows_models::declared::yardsticks::{
+    DELAYED_ACK_S, INITIAL_WINDOW, REVERSE_LOSS, SYN_RTO_S, TRANSFER_LOSS,
+};
 use narrows_models::latency::{Latency, Transfer, cardwell};
 use narrows_models::sharing::{SharedQueue, Sizes};
 use narrows_models::throughput::LongFlow;
@@ -11,43 +15,27 @@ use narrows_scenario::{Size, web_sizes};
 use narrows_units::Rate;
 use serde_json::json;
 
-use super::{Answer, Segments, Timing, time_s};
+use super::{Answer, Segments, Timing, time_s, usual};
 
-/// Arguments of `narrows model latency`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// What is to be sent, as 20kB
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
-    bytes: u64,
-    /// Loss probability of a packet on its way to the receiver; below 0.5
-    #[arg(long, allow_negative_numbers = true)]
-    loss: f64,
-    /// Loss probability of the SYN+ACK on its way back; below 0.5
-    #[arg(long, value_name = "LOSS", default_value_t = 0.0, allow_negative_numbers = true)]
-    reverse_loss: f64,
-    #[command(flatten)]
-    timing: Timing,
-    /// First timeout of the SYN in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = time_s, allow_negative_numbers = true)]
-    syn_rto: f64,
-    /// Initial window in packets
-    #[arg(long, value_name = "PACKETS", default_value_t = 10.0, allow_negative_numbers = true)]
-    iw: f64,
-    #[command(flatten)]
-    segments: Segments,
-    /// What a delayed ACK of a lone first segment costs in the mean, in seconds; it counts with an initial window of 1
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = time_s, allow_negative_numbers = true)]
-    delayed_ack: f64,
-    /// Rate of a link that transfers share, as 2mbit: what sharing alone costs
-    #[arg(long, requires = "load")]
-    rate: Option<Rate>,
-    /// Share of the time in which that link is busy; below 1
-    #[arg(long, requires = "rate", allow_negative_numbers = true)]
-    load: Option<f64>,
-    /// Law of the sizes that share it, as a scenario file has it: 20kB, exp:mean=.., pareto:mean=..,shape=..,
-    /// bounded_pareto:.., list:.., web
-    #[arg(long, value_name = "LAW", default_value = "web", requires = "rate", value_parser = law)]
-    sizes: Size,
+flags! {
+    /// Arguments of `narrows model latency`.
+    pub struct Args {
+        /// Size of the transfer, as 20kB
+        bytes: u64 [value_name = "SIZE", value_parser = bytes];
+        loss: f64 = TRANSFER_LOSS;
+        reverse_loss: f64 = REVERSE_LOSS [default_value_t = usual(&REVERSE_LOSS)];
+        syn_rto: f64 = SYN_RTO_S [default_value_t = usual(&SYN_RTO_S), value_parser = time_s];
+        iw: f64 = INITIAL_WINDOW [alias = "initial-window", default_value_t = usual(&INITIAL_WINDOW)];
+        delayed_ack: f64 = DELAYED_ACK_S [default_value_t = usual(&DELAYED_ACK_S), value_parser = time_s];
+        /// Rate of a link that transfers share, as 2mbit: the cost of sharing alone
+        rate: Option<Rate> [requires = "load"];
+        load: Option<f64> = LOAD [requires = "rate"];
+        /// Law of the sizes that share it, as a scenario file has it: 20kB, exp:mean=.., pareto:mean=..,shape=..,
+        /// bounded_pareto:.., list:.., web
+        sizes: Size [value_name = "LAW", default_value = "web", requires = "rate", value_parser = law];
+        @timing: Timing;
+        @segments: Segments;
+    }
 }
 
 fn law(text: &str) -> Result<Size, String> {

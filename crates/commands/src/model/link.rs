@@ -1,56 +1,35 @@
 //! `narrows model link`: the operating point, bare.
 
-use clap::ValueEnum;
+use narrows_models::declared::operating::{BUFFER_PACKETS, FLOWS, RTO_MIN_S, RTT_S, STACK, WINDOW};
+use narrows_models::declared::taq_chain::{BACKOFF_ENDS, ENDS};
+use narrows_models::declared::yardsticks::{PACKET_BYTES, RATE_BPS};
 use narrows_models::operating::{Bottleneck, OperatingPoint, Stack, operating_point};
+use narrows_models::taq_chain::BackoffUntil;
 use narrows_plot::{Chart, Line, Panel};
 use narrows_units::{Bytes, Duration, Rate};
 use serde_json::json;
 
-use super::taq::BackoffEnds;
-use super::{Answer, time_s};
+use super::flags::word;
+use super::taq::OTHER_ENDS;
+use super::{Answer, time_s, usual};
 
 /// Silences that are told, s.
 const STALLS_S: [f64; 4] = [2.0, 5.0, 20.0, 60.0];
 
-/// Arguments of `narrows model link`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// Rate of the link, as 2mbit
-    #[arg(long)]
-    rate: Rate,
-    /// Long flows at a time
-    #[arg(long)]
-    flows: u32,
-    /// Round trip without a queue, in seconds, or as 200ms
-    #[arg(long, value_name = "SECONDS", value_parser = time_s, allow_negative_numbers = true)]
-    rtt: f64,
-    /// Buffer, in packets [default: one bandwidth-delay product]
-    #[arg(long)]
-    buffer: Option<u32>,
-    /// Size of a packet on the wire, in bytes
-    #[arg(long, default_value_t = 1500)]
-    packet: u64,
-    /// Receive window, in packets
-    #[arg(long, default_value_t = 1000)]
-    window: u32,
-    /// The senders' timer
-    #[arg(long, value_enum, default_value_t = Timer::Linux)]
-    stack: Timer,
-    /// Its floor, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.2, value_parser = time_s, allow_negative_numbers = true)]
-    rto_min: f64,
-    /// What ends its back-off [default: new_ack with --stack linux, else new_sample]
-    #[arg(long, alias = "memory", value_enum)]
-    backoff_ends: Option<BackoffEnds>,
-}
-
-/// [`Stack`] as an option.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Timer {
-    /// As in Linux, with tail loss probes
-    Linux,
-    /// By RFC 6298 to the letter, as in ns-2
-    Rfc,
+flags! {
+    /// Arguments of `narrows model link`.
+    pub struct Args {
+        rate: Rate = RATE_BPS;
+        flows: u32 = FLOWS;
+        rtt: f64 = RTT_S [value_parser = time_s];
+        buffer: Option<u32> = BUFFER_PACKETS;
+        packet: u64 = PACKET_BYTES [default_value_t = usual(&PACKET_BYTES)];
+        window: u32 = WINDOW [default_value_t = usual(&WINDOW)];
+        stack: usize = STACK [value_parser = word(&STACK, &[]), default_value = "linux"];
+        rto_min: f64 = RTO_MIN_S [default_value_t = usual(&RTO_MIN_S), value_parser = time_s];
+        /// End of a back-off [default: new_ack with --stack linux, else new_sample]
+        backoff_ends: Option<usize> [alias = "memory", value_parser = word(&BACKOFF_ENDS, &OTHER_ENDS)];
+    }
 }
 
 impl Args {
@@ -61,17 +40,15 @@ impl Args {
             if domain.contains(&s) { Ok(Duration::from_nanos((s * 1e9).round() as u64)) } else { Err(error) }
         };
         let (packet, rtt) = (Bytes(self.packet), time("rtt", self.rtt)?);
-        let (stack, ends) = match self.stack {
-            Timer::Linux => (Stack::Linux, BackoffEnds::NewAck),
-            Timer::Rfc => (Stack::Rfc, BackoffEnds::NewSample),
-        };
+        let (stack, ends) =
+            [(Stack::Linux, BackoffUntil::NewAck), (Stack::Rfc, BackoffUntil::NewSample)][self.stack];
         let bdp = self.rate.bdp(rtt).0 / self.packet.max(1);
         Ok(Bottleneck {
             packet,
             buffer_packets: self.buffer.unwrap_or_else(|| u32::try_from(bdp).unwrap_or(u32::MAX).max(4)),
             rto_min: time("rto-min", self.rto_min)?,
             stack,
-            backoff_ends: self.backoff_ends.unwrap_or(ends).into(),
+            backoff_ends: self.backoff_ends.map_or(ends, |at| ENDS[at]),
             window: self.window,
             ..Bottleneck::new(self.rate, rtt, self.flows)
         })

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use narrows_models::declared::spreading::{I, LOSS, N};
 use narrows_models::spreading::{Backoff, Delivery, MOST_SEGMENTS, Parameters, Spreading, no_loss};
 use narrows_models::{Error, Result};
 use narrows_plot::{Chart, Line};
@@ -9,20 +10,14 @@ use serde_json::{Value, json};
 
 use super::{Answer, Timing, panel};
 
-/// Arguments of `narrows model spreading`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// Segments of the first window
-    #[arg(long, default_value_t = 10, allow_negative_numbers = true)]
-    n: i64,
-    /// Segments to deliver; a window of them if not given
-    #[arg(long, allow_negative_numbers = true)]
-    i: Option<i64>,
-    /// Probability that a segment is lost, if none of its burst was before; below 0.5
-    #[arg(long, allow_negative_numbers = true)]
-    loss: f64,
-    #[command(flatten)]
-    timing: Timing,
+flags! {
+    /// Arguments of `narrows model spreading`.
+    pub struct Args {
+        n: i64 = N [default_value_t = 10];
+        i: Option<i64> = I;
+        loss: f64 = LOSS;
+        @timing: Timing;
+    }
 }
 
 /// The states asked for: the name in JSON, and in words.

@@ -1,84 +1,53 @@
 //! `narrows model taq`.
 
-use clap::ValueEnum;
+use narrows_models::declared::taq_chain::{BACKOFF_ENDS, CHAIN_WORD, ENDS, LOSS, T0_EPOCHS, WMAX};
 use narrows_models::taq_chain::{
-    self, Back, Settings, Stationary, mean_idle_uncapped, stationary, tipping_point, tipping_point_closed,
+    Back, BackoffUntil, Settings, Stationary, mean_idle_uncapped, stationary, tipping_point,
+    tipping_point_closed,
 };
 use narrows_plot::{Chart, Line};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::flags::word;
+use super::{Answer, usual};
 
 /// Rows in a row of silent epochs that are told.
 const IN_A_ROW: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Windows that are told one by one; greater ones together.
 const TOLD: usize = 12;
 
-/// Arguments of `narrows model taq`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// Loss probability of a packet; below 0.5 for the partial chain and F3, below 1 for F64
-    #[arg(long, allow_negative_numbers = true)]
-    loss: f64,
-    /// Greatest window, in packets
-    #[arg(long, default_value_t = 6)]
-    wmax: u32,
-    /// Timer before it is backed off, in epochs (round trips)
-    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
-    t0: f64,
-    /// What ends a back-off
-    #[arg(long, alias = "memory", value_enum, default_value_t = BackoffEnds::S3)]
-    backoff_ends: BackoffEnds,
-    /// Back-offs that F3 tells apart; its last stage is "at least" so many
-    #[arg(long, default_value_t = 3)]
-    stages: u32,
-    /// Back-offs after which F64 stops doubling its timer: 6 is a cap of 64 T0
-    #[arg(long, default_value_t = 6)]
-    cap: u32,
-    /// The chains asked for
-    #[arg(long, value_enum, value_delimiter = ',')]
-    #[arg(default_values_t = [ChainKind::Partial, ChainKind::F3, ChainKind::F64])]
-    chain: Vec<ChainKind>,
-}
-
-/// [`taq_chain::BackoffUntil`] as an option.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BackoffEnds {
-    /// Any new ACK: with timestamps
-    #[value(name = "new_ack", alias = "s1")]
-    NewAck,
-    /// The first ACK of a packet sent once (Karn): without
-    #[value(name = "new_sample", alias = "sample")]
-    NewSample,
-    /// The caption of the paper's Fig. 4: a window of 2 that arrives
-    S2,
-    /// The paper's text: a window of 3 that arrives
-    S3,
-}
-
-impl From<BackoffEnds> for taq_chain::BackoffUntil {
-    fn from(name: BackoffEnds) -> Self {
-        match name {
-            BackoffEnds::NewAck => Self::NewAck,
-            BackoffEnds::NewSample => Self::NewSample,
-            BackoffEnds::S2 => Self::S2,
-            BackoffEnds::S3 => Self::S3,
-        }
+flags! {
+    /// Arguments of `narrows model taq`.
+    pub struct Args {
+        loss: f64 = LOSS;
+        wmax: u32 = WMAX [default_value_t = usual(&WMAX)];
+        t0: f64 = T0_EPOCHS [default_value_t = usual(&T0_EPOCHS)];
+        backoff_ends: usize = BACKOFF_ENDS [alias = "memory", value_parser = word(&BACKOFF_ENDS, &OTHER_ENDS),
+            default_value = "s3"];
+        /// Back-offs that F3 tells apart; its last stage is "at least" so many (0 to 16)
+        stages: u32 [default_value_t = 3];
+        /// Back-offs after which F64 stops doubling its timer: 6 is a cap of 64 T0 (0 to 16)
+        cap: u32 [default_value_t = 6];
+        chain: Vec<usize> = CHAIN_WORD [value_parser = word(&CHAIN_WORD, &[]), value_delimiter = ',',
+            default_values = ["partial", "f3", "f64"]];
     }
 }
 
+/// Older names of words for the end of a back-off.
+pub const OTHER_ENDS: [(&str, &str); 2] = [("s1", "new_ack"), ("sample", "new_sample")];
+
 /// A chain by its name.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum ChainKind {
-    /// Fig. 4 of the paper
     Partial,
-    /// Fig. 5, with "at least 3 back-offs"
     F3,
-    /// Fig. 5, with a timer that is capped
     F64,
 }
 
 impl ChainKind {
+    /// The words of [`CHAIN_WORD`].
+    const ALL: [Self; 3] = [Self::Partial, Self::F3, Self::F64];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Partial => "partial",
@@ -89,13 +58,12 @@ impl ChainKind {
 }
 
 impl Args {
+    fn ends(&self) -> BackoffUntil {
+        ENDS[self.backoff_ends]
+    }
+
     fn settings(&self) -> Settings {
-        Settings {
-            wmax: self.wmax,
-            t0_epochs: self.t0,
-            backoff_ends: self.backoff_ends.into(),
-            ..Settings::default()
-        }
+        Settings { wmax: self.wmax, t0_epochs: self.t0, backoff_ends: self.ends(), ..Settings::default() }
     }
 
     fn back(&self, kind: ChainKind) -> Back {
@@ -107,29 +75,26 @@ impl Args {
     }
 
     fn tipping(&self) -> anyhow::Result<(f64, Option<f64>)> {
-        let closed = match self.backoff_ends {
-            BackoffEnds::NewAck => Some(tipping_point_closed(1)?),
-            BackoffEnds::NewSample => None,
-            BackoffEnds::S2 => Some(tipping_point_closed(3)?),
-            BackoffEnds::S3 => Some(tipping_point_closed(6)?),
+        let packets = match self.ends() {
+            BackoffUntil::NewAck => Some(1),
+            BackoffUntil::NewSample => None,
+            BackoffUntil::S2 => Some(3),
+            BackoffUntil::S3 => Some(6),
         };
-        Ok((tipping_point(self.backoff_ends.into()), closed))
+        Ok((tipping_point(self.ends()), packets.map(tipping_point_closed).transpose()?))
     }
 
     /// The chains asked for.
     pub fn answer(&self) -> anyhow::Result<Answer> {
         let mut chains: Vec<(ChainKind, Stationary)> = Vec::new();
-        for &kind in &self.chain {
+        for kind in self.chain.iter().map(|at| ChainKind::ALL[*at]) {
             if chains.iter().all(|(known, _)| *known != kind) {
                 chains.push((kind, stationary(self.back(kind), self.settings(), self.loss)?));
             }
         }
         let (tipping, closed) = self.tipping()?;
-        let uncapped = if self.loss > 0.0 {
-            mean_idle_uncapped(self.backoff_ends.into(), self.t0, self.loss)?
-        } else {
-            0.0
-        };
+        let uncapped =
+            if self.loss > 0.0 { mean_idle_uncapped(self.ends(), self.t0, self.loss)? } else { 0.0 };
         let mut object = json!({
             "loss": self.loss,
             "wmax": self.wmax,
@@ -207,8 +172,8 @@ impl Args {
                 .map(|n| curve(format!("{n} sent"), kind, &|chain| chain.sent()[n]))
                 .collect()
         };
-        let few = [ChainKind::Partial, ChainKind::F3, ChainKind::F64]
-            .map(|kind| curve(kind.name().to_owned(), kind, &Stationary::silent_or_first));
+        let few =
+            ChainKind::ALL.map(|kind| curve(kind.name().to_owned(), kind, &Stationary::silent_or_first));
         Chart {
             title: "Epochs by packets sent, in TAQ's chains".to_owned(),
             subtitle: format!("windows of up to {}, T0 = {} epochs", self.wmax, self.t0),

@@ -3,22 +3,20 @@
 use std::fmt::Write;
 
 use narrows_models::Result;
+use narrows_models::declared::throughput::LOSS;
 use narrows_models::throughput::{LongFlow, mathis, padhye, padhye_approximate, padhye_throughput, tfrc};
 use narrows_plot::{Chart, Line, Panel};
 use serde_json::{Value, json};
 
 use super::{Answer, Segments, Timing};
 
-/// Arguments of `narrows model throughput`.
-#[derive(clap::Args)]
-pub struct Args {
-    /// Loss probability of a packet
-    #[arg(long, allow_negative_numbers = true)]
-    loss: f64,
-    #[command(flatten)]
-    timing: Timing,
-    #[command(flatten)]
-    segments: Segments,
+flags! {
+    /// Arguments of `narrows model throughput`.
+    pub struct Args {
+        loss: f64 = LOSS;
+        @timing: Timing;
+        @segments: Segments;
+    }
 }
 
 /// Packets per second of one formula.
