@@ -20,8 +20,6 @@ pub(crate) const RECEIVER: usize = 1;
 #[derive(Clone, Debug)]
 pub(crate) struct HostConfig {
     pub(crate) tcp: Config,
-    /// [`Config::is_plain`], and packets carry nothing but their headers: known when the world begins to run.
-    pub(crate) plain: bool,
     /// Whether options count on the wire. ns-2 has headers of 40 bytes, and 10 more with timestamps.
     pub(crate) options_count: bool,
     /// Whether queues cannot read the headers.
@@ -36,7 +34,7 @@ impl HostConfig {
     /// Hosts that speak TCP, and whose headers can be read.
     pub(crate) fn of_tcp(tcp: Config) -> Self {
         let options_count = tcp.handshake != Handshake::SynIsPacketZero;
-        Self { tcp, plain: false, options_count, opaque: false, quic: None, tfrc: false }
+        Self { tcp, options_count, opaque: false, quic: None, tfrc: false }
     }
 }
 
@@ -270,15 +268,9 @@ impl Connection {
     }
 
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
-    #[inline]
-    pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
-        self.ask_to_be_woken_at(self.wake_at(end), place, end, net);
-    }
-
-    /// The same where it is known when that is.
     #[inline(always)]
-    pub(crate) fn ask_to_be_woken_at(&mut self, at: Instant, place: u32, end: usize, net: &mut Network) {
-        let at = at.max(net.now);
+    pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
+        let at = self.wake_at(end).max(net.now);
         if self.timers[end].need(at) {
             net.wake(at, place * 2 + end as u32);
         }

@@ -118,10 +118,6 @@ impl World {
             self.with_app(app, |a, world| a.start(world, app));
         }
         self.net.events.end = end;
-        let alone = self.edges.is_empty() && !self.net.tells_left;
-        for config in &mut self.configs {
-            config.plain = config.tcp.is_plain() && !config.opaque && alone;
-        }
         while self.take_steps(end) {
             go_on(self.net.now)?;
         }

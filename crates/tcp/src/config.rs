@@ -9,7 +9,6 @@ use narrows_units::Duration;
 mod check;
 mod congestion;
 mod keys;
-mod plain;
 mod presets;
 mod start;
 

@@ -149,23 +149,13 @@ impl Endpoint {
         self.output(config, now, io);
     }
 
-    /// A segment of this connection has arrived, with these ECN bits in its IP header. An idle end takes a SYN as a
-    /// passive open. Tells whether [`Endpoint::wake_at`] may be earlier than before.
+    /// Takes a segment of this connection, with these ECN bits in its IP header. An idle end takes a SYN as a passive
+    /// open.
     #[inline]
-    pub fn receive(
-        &mut self,
-        config: &Config,
-        now: Instant,
-        tcp: &TcpHeader,
-        ecn: Ecn,
-        io: &mut impl Io,
-    ) -> bool {
+    pub fn receive(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         match self.state {
             State::Established | State::Closed => self.on_segment(config, now, tcp, ecn, io),
-            _ => {
-                self.on_handshake(config, now, tcp, ecn, io);
-                true
-            }
+            _ => self.on_handshake(config, now, tcp, ecn, io),
         }
     }
 
@@ -289,7 +279,7 @@ impl Endpoint {
 
     fn take_syn(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) {
         self.receiver.start(tcp.seq);
-        self.receiver.on_data(config, now, tcp, ecn, false);
+        self.receiver.on_data(config, now, tcp, ecn);
         self.sender.on_peer_syn(config, tcp);
     }
 
@@ -341,33 +331,23 @@ impl Endpoint {
         }
     }
 
-    /// A segment of an established connection (RFC 9293, section 3.10.7.4). Tells what [`Endpoint::receive`] does.
+    /// Takes a segment of an established connection (RFC 9293, section 3.10.7.4).
     #[inline]
-    fn on_segment<I: Io>(
-        &mut self,
-        config: &Config,
-        now: Instant,
-        tcp: &TcpHeader,
-        ecn: Ecn,
-        io: &mut I,
-    ) -> bool {
-        debug_assert!(!I::PLAIN || config.is_plain(), "this driver has only ends with plain settings");
+    fn on_segment(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {
         if tcp.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
-            self.on_control(config, now, tcp, io);
-            return true;
+            return self.on_control(config, now, tcp, io);
         }
         let receiver = &mut self.receiver;
         let mut cx =
             Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
-        let rests = self.sender.rests::<I>(tcp);
-        if !rests && tcp.flags.has(Flags::ACK) {
-            if cx.has_timestamps() {
+        if tcp.flags.has(Flags::ACK) {
+            if config.timestamps {
                 // What the ACK lets go echoes its timestamp.
                 cx.receiver.note_timestamp(tcp);
             }
             self.sender.on_ack(&mut cx, tcp);
         }
-        let arrival = cx.receiver.on_data(config, now, tcp, ecn, I::PLAIN);
+        let arrival = cx.receiver.on_data(config, now, tcp, ecn);
         if arrival.delivered > 0 {
             self.delivered += arrival.delivered;
             cx.io.event(TcpEvent::Delivered { bytes: arrival.delivered });
@@ -376,9 +356,7 @@ impl Endpoint {
             self.peer_closed = true;
             cx.io.event(TcpEvent::PeerClosed);
         }
-        if !rests {
-            self.sender.output(&mut cx);
-        }
+        self.sender.output(&mut cx);
         if arrival.ack == AckTime::Now && !cx.sent {
             self.sender.emit_ack(&mut cx);
         }
@@ -386,7 +364,6 @@ impl Endpoint {
             self.state = State::Closed;
             cx.io.event(TcpEvent::Closed);
         }
-        !rests || arrival.ack == AckTime::Delayed
     }
 
     /// A RST or SYN came on an established connection.

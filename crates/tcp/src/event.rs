@@ -52,9 +52,6 @@ pub enum TcpEvent {
 
 /// Takes the output of an end host, in order, while a method of [`crate::Endpoint`] runs.
 pub trait Io {
-    /// Whether each call of an end with this driver comes with settings that are plain ([`crate::Config::is_plain`]):
-    /// what those leave out is left out when this is compiled.
-    const PLAIN: bool = false;
     /// Sends a segment now.
     fn transmit(&mut self, segment: &Segment);
     /// Sends a segment whose header `fill` writes over an empty one. Drivers override it to have the header written

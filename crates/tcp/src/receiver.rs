@@ -188,19 +188,10 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// A segment of the peer came, with or without data. `plain`: the settings are ([`Config::is_plain`]).
+    /// Takes a segment of the peer, with or without data.
     #[inline(always)]
-    pub(crate) fn on_data(
-        &mut self,
-        config: &Config,
-        now: Instant,
-        tcp: &TcpHeader,
-        ecn: Ecn,
-        plain: bool,
-    ) -> Received {
-        if !plain {
-            self.note_timestamp(tcp);
-        }
+    pub(crate) fn on_data(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) -> Received {
+        self.note_timestamp(tcp);
         let (seq, end) = (first_byte(tcp), tcp.seq_end());
         if seq == end {
             return Received::default();
@@ -215,9 +206,7 @@ impl Receiver {
         if window_end.at_or_before(seq) {
             return nothing;
         }
-        if !plain {
-            self.note_ecn(config, tcp, ecn);
-        }
+        self.note_ecn(config, tcp, ecn);
         self.largest = self.largest.max(tcp.payload);
         let end = earlier(end, window_end);
         let in_order = seq.at_or_before(self.rcv_nxt);
@@ -231,7 +220,7 @@ impl Receiver {
         if seq.before(self.rcv_nxt) {
             self.disorder().duplicate = (seq, self.rcv_nxt);
         }
-        self.advance(config, now, tcp, end, plain)
+        self.advance(config, now, tcp, end)
     }
 
     /// A segment has a FIN with this sequence number, which needs no note if all of the segment is in order.
@@ -245,14 +234,7 @@ impl Receiver {
 
     /// A segment came whose bytes up to `end` are in order, and some of them are new.
     #[inline(always)]
-    fn advance(
-        &mut self,
-        config: &Config,
-        now: Instant,
-        tcp: &TcpHeader,
-        end: SeqNum,
-        plain: bool,
-    ) -> Received {
+    fn advance(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, end: SeqNum) -> Received {
         let (seq, before) = (first_byte(tcp), self.rcv_nxt);
         self.rcv_nxt = end;
         let mut fills_hole = false;
@@ -268,7 +250,7 @@ impl Receiver {
         let fin = fin_at.is_some_and(|at| before.at_or_before(at) && at.before(self.rcv_nxt));
         let delivered = u64::from(self.rcv_nxt - before) - u64::from(fin);
         // The application reads pushed data at once, and Linux acknowledges it then.
-        let pushed = !plain && tcp.flags.has(Flags::PSH) && config.push_every != u32::MAX;
+        let pushed = tcp.flags.has(Flags::PSH) && config.push_every != u32::MAX;
         let at_once = fills_hole || fin || pushed || seq != before;
         let ack = if at_once { AckTime::Now } else { self.delay_ack(config, now) };
         Received { delivered, fin, ack }
@@ -321,10 +303,10 @@ impl Receiver {
     /// timestamps and ECE. Before the peer's SYN came, only window and timestamps. Nothing waits to be acknowledged
     /// after that.
     #[inline(always)]
-    pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader, plain: bool) {
+    pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
         let syn = tcp.flags.has(Flags::SYN);
         tcp.window = config.window_field(syn);
-        if !plain && config.timestamps {
+        if config.timestamps {
             tcp.timestamps = Some((timestamp(now), self.ts_recent));
         }
         if !self.started {
@@ -332,11 +314,11 @@ impl Receiver {
         }
         tcp.flags = tcp.flags.and(Flags::ACK);
         tcp.ack = self.rcv_nxt;
-        if !plain && self.echo && !syn {
+        if self.echo && !syn {
             tcp.flags = tcp.flags.and(Flags::ECE);
         }
         if let Some(disorder) = &mut self.disorder {
-            if (plain || config.recovery == Recovery::Sack) && !syn && disorder.has_block() {
+            if config.recovery == Recovery::Sack && !syn && disorder.has_block() {
                 tcp.sack = disorder.sack_blocks(config);
             }
             disorder.duplicate.1 = disorder.duplicate.0;

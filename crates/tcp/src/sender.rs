@@ -35,7 +35,7 @@ use narrows_wire::{Flags, TcpHeader};
 
 use crate::cc::{CcEstimates, CongestionControl, Window};
 use crate::startup::{FirstRtt, Startup};
-use crate::{Config, Io, Recovery};
+use crate::{Config, Recovery};
 pub(crate) use context::Context;
 use extras::Extras;
 use loss::{LossRecovery, RecoveryPhase};
@@ -115,8 +115,8 @@ impl Sender {
     }
 
     /// The start-up hears of a loss, and pacing begins anew.
-    fn tell_loss<I: Io>(&mut self) {
-        if let Some(extras) = self.extras.as_mut().filter(|_| !I::PLAIN) {
+    fn tell_loss(&mut self) {
+        if let Some(extras) = &mut self.extras {
             extras.startup.on_loss();
             extras.pacer.reset();
         }
@@ -195,10 +195,6 @@ impl Sender {
     /// Segments in the network, as far as is known.
     pub(crate) fn in_flight(&self, recovery: Recovery) -> u32 {
         if recovery == Recovery::Sack { self.board.pipe() } else { self.board.outstanding() }
-    }
-    /// Whether losses are found by time.
-    fn has_rack<I: Io>(&self) -> bool {
-        !I::PLAIN && self.has_rack
     }
     fn rack(&self) -> Option<&Rack> {
         self.extras.as_ref()?.rack.as_deref()

@@ -12,7 +12,7 @@ use crate::probe::Probes;
 
 /// Where an end's output goes: packets into the network, events to where they are counted, and those from which more
 /// follows to whoever looks after the connection.
-pub(crate) struct Port<'a, const PLAIN: bool> {
+pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
     pub(crate) probes: &'a mut Probes,
     pub(crate) events: &'a mut Vec<TcpEvent>,
@@ -30,7 +30,7 @@ pub(crate) struct Port<'a, const PLAIN: bool> {
     pub(crate) user_index: u32,
 }
 
-impl<const PLAIN: bool> Port<'_, PLAIN> {
+impl Port<'_> {
     /// Counts what an end tells, if nothing else follows from it.
     #[inline(always)]
     fn count(&mut self, event: TcpEvent) -> bool {
@@ -61,9 +61,7 @@ impl<const PLAIN: bool> Port<'_, PLAIN> {
     }
 }
 
-impl<const PLAIN: bool> Io for Port<'_, PLAIN> {
-    const PLAIN: bool = PLAIN;
-
+impl Io for Port<'_> {
     #[inline]
     fn transmit(&mut self, segment: &Segment) {
         self.compose(segment.ecn, |tcp| *tcp = segment.tcp);
@@ -77,21 +75,20 @@ impl<const PLAIN: bool> Io for Port<'_, PLAIN> {
         let tcp = p.header.tcp.insert(TcpHeader::default());
         fill(tcp);
         p.label.kind = PayloadKind::of(tcp);
-        if !PLAIN && self.net.tells_left {
+        if self.net.tells_left {
             // Sequence numbers start at zero, and the SYN has the first.
             p.left = left(self.size, tcp.seq.0.saturating_sub(1).into());
         }
-        if !PLAIN
-            && let Some(split) = &mut self.split
+        if let Some(split) = &mut self.split
             && tcp.payload > 0
         {
             (p.label.route, p.label.dscp) = split.sends();
             p.sent = self.net.now;
         }
         p.header.quic = None;
-        p.header.len = Bytes(u64::from(wire_len::<PLAIN>(tcp, self.options_count)));
+        p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
-        if !PLAIN && self.opaque {
+        if self.opaque {
             p.sealed = p.header.tcp.take().map(|tcp| Box::new(Sealed::Tcp(tcp)));
         }
         self.net.send(packet);
@@ -116,7 +113,7 @@ pub(crate) const BARE_HEADERS: u32 = 40;
 /// 7323, appendix A: timestamps 12 bytes; RFC 2018: 4 bytes and 8 a block; SYN: MSS 4, window scale 4, SACK permitted
 /// in the timestamps' padding). Where options do not count, ns-2's `ts_option_size_` does.
 #[inline]
-pub(crate) fn wire_len<const PLAIN: bool>(tcp: &TcpHeader, options_count: bool) -> u32 {
+pub(crate) fn wire_len(tcp: &TcpHeader, options_count: bool) -> u32 {
     if !options_count {
         return BARE_HEADERS + 10 * u32::from(tcp.timestamps.is_some()) + tcp.payload;
     }
@@ -125,7 +122,7 @@ pub(crate) fn wire_len<const PLAIN: bool>(tcp: &TcpHeader, options_count: bool) 
     if !tcp.sack.is_empty() {
         len += 4 + 8 * tcp.sack.len() as u32;
     }
-    if !PLAIN && tcp.timestamps.is_some() {
+    if tcp.timestamps.is_some() {
         len += 12;
     }
     if tcp.flags.has(Flags::SYN) {

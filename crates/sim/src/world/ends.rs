@@ -52,21 +52,12 @@ impl World {
             return;
         }
         debug_assert!(self.events.is_empty(), "nothing else is being worked on");
-        let plain = self.configs[usize::from(connection.config[end])].plain;
-        if !plain && end == RECEIVER && !self.edges.is_empty() {
+        if end == RECEIVER && !self.edges.is_empty() {
             self.edges.arrived(p);
         }
         let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
         let ecn = p.header.ecn;
-        if plain {
-            work_on::<true>(connection, end, around, |e, config, now, io| {
-                e.receive(config, now, tcp, ecn, io)
-            });
-        } else {
-            work_on::<false>(connection, end, around, |e, config, now, io| {
-                e.receive(config, now, tcp, ecn, io)
-            });
-        }
+        work_on(connection, end, around, |e, config, now, io| e.receive(config, now, tcp, ecn, io));
         if !self.events.is_empty() {
             self.follow_all(flow, end, generation, 0);
         }
@@ -78,11 +69,8 @@ impl World {
         if !connection.timers[end].came(now) || !connection.live {
             return;
         }
-        let at = connection.wake_at(end);
-        if at > now {
-            connection.ask_to_be_woken_at(at, place, end, &mut self.net);
-        } else if self.configs[usize::from(connection.config[end])].plain {
-            self.work::<true>(place, end, |e, config, now, io| e.wake(config, now, io));
+        if connection.wake_at(end) > now {
+            connection.ask_to_be_woken(place, end, &mut self.net);
         } else {
             self.ask(place, end, Ask::Wake);
         }
@@ -95,7 +83,7 @@ impl World {
             Some(OtherEnds::Tfrc(_)) => return self.ask_tfrc(place, end, what),
             None => {}
         }
-        self.work::<false>(place, end, |e, config, now, io| match what {
+        self.work(place, end, |e, config, now, io| match what {
             Ask::Open => e.open(config, now, io),
             Ask::Write(bytes) => e.write(config, now, bytes, io),
             Ask::Finish | Ask::Close => e.close(config, now, io),
@@ -105,19 +93,16 @@ impl World {
 
     /// Works on one end of a connection, and does what follows from its events.
     #[inline(always)]
-    fn work<const PLAIN: bool>(
+    fn work(
         &mut self,
         place: u32,
         end: usize,
-        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_, PLAIN>),
+        work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
     ) {
         let connection = &mut self.connections[place as usize];
         let (generation, first) = (connection.generation, self.events.len());
         let around = (&self.configs[..], &mut self.net, &mut self.probes, &mut self.events, &mut self.edges);
-        work_on::<PLAIN>(connection, end, around, |e, config, now, io| {
-            work(e, config, now, io);
-            true
-        });
+        work_on(connection, end, around, work);
         if self.events.len() > first {
             self.follow_all(place, end, generation, first);
         }
@@ -221,36 +206,31 @@ impl World {
 /// What an end works with besides itself: settings, the network, probes, and the list of events.
 type Around<'a> = (&'a [HostConfig], &'a mut Network, &'a mut Probes, &'a mut Vec<TcpEvent>, &'a mut Edges);
 
-/// Works on one end of a connection. `work` tells whether that end may want to be woken earlier than before.
+/// Works on one end of a connection.
 #[inline(always)]
-fn work_on<const PLAIN: bool>(
+fn work_on(
     connection: &mut Connection,
     end: usize,
     (configs, net, probes, events, edges): Around<'_>,
-    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_, PLAIN>) -> bool,
+    work: impl FnOnce(&mut Endpoint, &narrows_tcp::Config, Instant, &mut Port<'_>),
 ) {
     let config = &configs[usize::from(connection.config[end])];
     let now = net.now;
     let label = &connection.labels[end];
-    let mut port = Port::<PLAIN> {
+    let mut port = Port {
         net: &mut *net,
         probes,
         events,
         label,
         options_count: config.options_count,
         opaque: config.opaque,
-        split: if PLAIN || end != DATA { None } else { edges.of(label.flow) },
+        split: if end != DATA { None } else { edges.of(label.flow) },
         end,
         stats: &mut connection.stats,
         size: connection.size,
         user_index: connection.user_index,
     };
-    let earlier = work(&mut connection.ends[end], &config.tcp, now, &mut port);
+    work(&mut connection.ends[end], &config.tcp, now, &mut port);
     let place = label.flow;
-    if earlier && PLAIN {
-        // Such a connection has no ends but TCP's.
-        connection.ask_to_be_woken_at(connection.ends[end].wake_at(), place, end, net);
-    } else if earlier {
-        connection.ask_to_be_woken(place, end, net);
-    }
+    connection.ask_to_be_woken(place, end, net);
 }

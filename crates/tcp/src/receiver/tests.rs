@@ -20,14 +20,14 @@ impl Case {
         Self { config, receiver, now: Instant::ZERO }
     }
     fn take(&mut self, segment: &Segment) -> Received {
-        self.receiver.on_data(&self.config, self.now, &segment.tcp, segment.ecn, false)
+        self.receiver.on_data(&self.config, self.now, &segment.tcp, segment.ecn)
     }
     fn data(&mut self, seq: u32, payload: u32) -> Received {
         self.take(&segment(seq, payload))
     }
     fn ack(&mut self) -> TcpHeader {
         let mut tcp = TcpHeader::default();
-        self.receiver.fill_ack(&self.config, self.now, &mut tcp, false);
+        self.receiver.fill_ack(&self.config, self.now, &mut tcp);
         tcp
     }
     /// What the ACK after `seq` says: acknowledgment number, then the SACK blocks.
@@ -160,7 +160,7 @@ fn the_window_is_scaled_and_kept() {
     assert_eq!(c.config.window_shift(), 5);
     assert_eq!(c.ack().window, 32768);
     let mut syn = TcpHeader { flags: Flags::SYN, ..TcpHeader::default() };
-    c.receiver.fill_ack(&c.config, c.now, &mut syn, false);
+    c.receiver.fill_ack(&c.config, c.now, &mut syn);
     assert_eq!(syn.window, u16::MAX, "a SYN's window is not scaled");
     assert_eq!(c.data(1 + (1 << 20), 1).ack, AckTime::Now, "outside");
     assert_eq!(c.ack().sack, SackBlocks::default());

@@ -26,53 +26,32 @@ struct Ack<'a> {
 }
 
 impl Sender {
-    /// Takes the acknowledgment in `tcp` if that is all there is to do: nothing is to be sent, nothing is under way,
-    /// and the acknowledgment says so. [`Sender::on_ack`] and [`Sender::output`] would do the same: most segments of a
-    /// transfer come to such an end.
-    #[inline(always)]
-    pub(crate) fn rests<I: Io>(&mut self, tcp: &TcpHeader) -> bool {
-        let rests = self.board.is_empty()
-            && self.end <= self.board.max()
-            && !self.closing
-            && !self.has_rack::<I>()
-            && tcp.flags.0 & (Flags::ACK.0 | Flags::ECE.0) == Flags::ACK.0
-            && tcp.ack == self.seq(self.board.una())
-            && tcp.sack.is_empty()
-            && !self.is_timer_set(Timer::Retransmit);
-        if rests {
-            self.note_window::<I>(tcp);
-            if !I::PLAIN {
-                self.stop_timer(Timer::Pacing);
-            }
-            self.cwnd_limited = false;
-        }
-        rests
-    }
-
     /// Takes the acknowledgment in `tcp`. [`Sender::output`] then sends what may leave because of it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
         let Some(end) = self.offset_ahead(tcp.ack).filter(|&end| end <= self.board.max()) else { return };
-        if self.board.is_empty() && tcp.sack.is_empty() && !self.has_rack::<I>() {
+        if self.board.is_empty() && tcp.sack.is_empty() && !self.has_rack {
             // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
-            self.take_window::<I>(tcp, false);
+            self.take_window(tcp, false);
         } else {
             self.take_ack(cx, tcp, end);
         }
-        if !I::PLAIN && self.is_ecn_echo(tcp) {
+        if self.is_ecn_echo(tcp) {
             self.on_ecn_echo(cx);
         }
     }
 
-    /// Everything below `end` is acknowledged, and something is outstanding.
+    /// Everything below `end` is acknowledged, and something is outstanding. Not in line: an end that only receives
+    /// never comes here.
+    #[inline(never)]
     fn take_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, end: u64) {
         let una = self.board.una();
         let mut delivered =
-            Delivered { rack: self.has_rack::<I>().then(RackDelivered::default), ..Delivered::default() };
+            Delivered { rack: self.has_rack.then(RackDelivered::default), ..Delivered::default() };
         let ack = Ack { tcp, una, end, flight: self.in_flight(cx.recovery()) };
         let loses = self.update_scoreboard(cx, ack, &mut delivered);
         let duplicate = end == una && self.is_duplicate(cx, tcp, &delivered);
-        self.take_window::<I>(tcp, end > una);
+        self.take_window(tcp, end > una);
         if end > una {
             if una > 0 || cx.config.handshake == Handshake::SynIsPacketZero {
                 self.on_new_ack(cx, ack, &delivered);
@@ -129,9 +108,9 @@ impl Sender {
             (delivered.sent, delivered.retransmitted) = (first.or(delivered.sent), false);
         }
         let (advances, sacks) = (ack.end > ack.una, delivered.segments > in_order);
-        self.judge_timeout::<I>(Answer { tcp: ack.tcp, advances, sacks }, delivered);
+        self.judge_timeout(Answer { tcp: ack.tcp, advances, sacks }, delivered);
         let pending = self.board.pending();
-        if self.has_rack::<I>() {
+        if self.has_rack {
             self.rack_on_ack(cx, ack.tcp, ack.una, delivered);
         } else if !self.loss.is_open() || self.loss.may_begin(cx.recovery(), self.board.una()) {
             self.board.mark_lost(cx.config.dupthresh, u32::from(self.peer.mss));
@@ -164,11 +143,9 @@ impl Sender {
     }
 
     #[inline]
-    fn note_window<I: Io>(&mut self, tcp: &TcpHeader) {
+    fn note_window(&mut self, tcp: &TcpHeader) {
         self.peer.window = self.peer.announced_window(tcp);
-        if !I::PLAIN
-            && let Some(extras) = &mut self.extras
-        {
+        if let Some(extras) = &mut self.extras {
             extras.small.note_window(self.peer.window);
         }
     }
@@ -176,8 +153,8 @@ impl Sender {
     /// Takes the peer's window. If nothing was outstanding when it came and a timer runs, that is the persist timer,
     /// which has done its work once the window is open.
     #[inline]
-    fn take_window<I: Io>(&mut self, tcp: &TcpHeader, advances: bool) {
-        self.note_window::<I>(tcp);
+    fn take_window(&mut self, tcp: &TcpHeader, advances: bool) {
+        self.note_window(tcp);
         let persists = !advances && self.board.is_empty() && self.is_timer_set(Timer::Retransmit);
         if persists && self.peer.window > 0 {
             self.rto.end_backoff();
@@ -210,9 +187,9 @@ impl Sender {
         }
         self.loss.on_new_ack(ack.end);
         if self.loss.is_open() {
-            self.forget_before::<I>();
+            self.forget_before();
         }
-        let echo = !I::PLAIN && self.is_ecn_echo(ack.tcp);
+        let echo = self.is_ecn_echo(ack.tcp);
         if !(echo || recovering && cx.recovery() == Recovery::Sack) {
             self.grow(cx, ack.flight, delivered, rtt);
         }
@@ -274,7 +251,7 @@ impl Sender {
             _ => return None,
         };
         let span = (self.board.una(), self.board.max());
-        let spread = self.extras.as_mut().filter(|_| !I::PLAIN).map(|extras| &mut extras.spread);
+        let spread = self.extras.as_mut().map(|extras| &mut extras.spread);
         self.rto.sample(spread, &cx.config.rto, cx.now, rtt, span);
         cx.io.event(TcpEvent::RttSample(rtt));
         Some(rtt)
@@ -283,16 +260,11 @@ impl Sender {
     /// Tells congestion control what was acknowledged.
     #[inline]
     fn report_delivery<I: Io>(&mut self, cx: &Context<'_, I>, rtt: Option<Duration>, delivered: &Delivered) {
-        if I::PLAIN {
-            // Reno asks for nothing.
-            return;
-        }
+        let Some(extras) = &mut self.extras else { return };
         let rtt = rtt.map(|rtt| rtt.max(Duration::from_nanos(1)));
         let open = self.loss.is_open();
         let sample = DeliverySample { now: cx.now, segments: delivered.segments, rtt, open };
-        if let Some(extras) = &mut self.extras {
-            extras.cc.on_delivery(&mut self.window, cx.config, &sample);
-        }
+        extras.cc.on_delivery(&mut self.window, cx.config, &sample);
     }
 
     /// An ACK of new data opens the window.
@@ -306,7 +278,7 @@ impl Sender {
         let slow_start = self.window.cwnd < self.window.ssthresh;
         // In slow start half of the window is enough, because the next round would use it (RFC 7661, section 4.1).
         let window_limited = self.cwnd_limited || slow_start && self.window.cwnd < 2.0 * f64::from(flight);
-        if !I::PLAIN && cx.config.grow_if_used && !window_limited {
+        if cx.config.grow_if_used && !window_limited {
             return;
         }
         let credit = match cx.byte_counting() {
@@ -327,7 +299,7 @@ impl Sender {
             window_limited,
         };
         let window = &mut self.window;
-        match self.extras.as_mut().filter(|_| !I::PLAIN) {
+        match &mut self.extras {
             Some(extras) => {
                 if slow_start {
                     extras.startup.on_ack(window, &sample, cx.config);

@@ -1,5 +1,4 @@
-//! What a call works with besides the sender, and what it asks of the settings. With a driver whose ends are all plain
-//! ([`Io::PLAIN`]) the answers are known when this is compiled.
+//! What a call works with besides the sender, and what it asks of the settings.
 
 use narrows_units::Instant;
 
@@ -23,34 +22,34 @@ pub(crate) struct Context<'a, I> {
 
 impl<I: Io> Context<'_, I> {
     pub(crate) const fn recovery(&self) -> Recovery {
-        if I::PLAIN { Recovery::Sack } else { self.config.recovery }
+        self.config.recovery
     }
     pub(crate) const fn has_timestamps(&self) -> bool {
-        !I::PLAIN && self.config.timestamps
+        self.config.timestamps
     }
     pub(crate) const fn has_rack_tlp(&self) -> bool {
-        !I::PLAIN && self.config.rack_tlp
+        self.config.rack_tlp
     }
     /// Whether an ACK that only SACKs gives a sample too.
     pub(crate) fn samples_every_ack(&self) -> bool {
-        !I::PLAIN && self.config.rtt_sampling == RttSampling::EveryAck
+        self.config.rtt_sampling == RttSampling::EveryAck
     }
     pub(crate) const fn sws_avoidance(&self) -> SwsAvoidance {
-        if I::PLAIN { SwsAvoidance::Idle } else { self.config.sws_avoidance }
+        self.config.sws_avoidance
     }
     pub(crate) const fn has_nagle(&self) -> bool {
-        !I::PLAIN && self.config.nagle
+        self.config.nagle
     }
     pub(crate) fn times_one(&self) -> bool {
         self.config.rtt_sampling == RttSampling::OneAtATime
     }
     pub(crate) fn has_linux_timer(&self) -> bool {
-        !I::PLAIN && self.config.restart_timer == RestartTimer::Linux
+        self.config.restart_timer == RestartTimer::Linux
     }
     pub(crate) const fn prr(&self) -> PrrBound {
-        if I::PLAIN { PrrBound::Off } else { self.config.prr }
+        self.config.prr
     }
     pub(crate) const fn byte_counting(&self) -> ByteCounting {
-        if I::PLAIN { ByteCounting::PerAck } else { self.config.byte_counting }
+        self.config.byte_counting
     }
 }

@@ -12,25 +12,28 @@ impl Sender {
     /// Sends the segment at `offset`. Not in line: it is long, and several places call it.
     #[inline(never)]
     pub(super) fn emit<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, len: u16, flags: u8) {
-        let first = flags & EVER_RETRANS == 0;
+        let (mut ecn, mut bits) = (Ecn::NotEct, Flags::default());
         // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
-        let capable = !I::PLAIN && self.has_ecn() && first && flags & (SYN | FIN) == 0;
-        let mut bits = Flags::default();
-        if !I::PLAIN && first && len > 0 {
-            if self.extras.as_ref().is_some_and(|extras| extras.ecn.announces()) {
+        if let Some(extras) = &self.extras
+            && flags & EVER_RETRANS == 0
+        {
+            if extras.ecn.is_on() && flags & (SYN | FIN) == 0 {
+                ecn = Ecn::Ect0;
+            }
+            if len > 0 && extras.ecn.announces() {
                 bits = bits.and(Flags::CWR);
             }
-            if self.pushes(cx) {
+            if len > 0 && self.pushes(cx) {
                 bits = bits.and(Flags::PSH);
             }
         }
         let Context { config, now, receiver, io, .. } = cx;
-        io.compose(if capable { Ecn::Ect0 } else { Ecn::NotEct }, |tcp| {
+        io.compose(ecn, |tcp| {
             (tcp.seq, tcp.payload, tcp.flags) = (self.seq(offset), u32::from(len), bits);
             if flags & (SYN | FIN) != 0 {
                 self.fill_syn_fin(config, receiver, tcp, flags);
             }
-            receiver.fill_ack(config, *now, tcp, I::PLAIN);
+            receiver.fill_ack(config, *now, tcp);
         });
         cx.sent = true;
     }
@@ -71,7 +74,7 @@ impl Sender {
     }
 
     /// Sends an acknowledgment alone.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn emit_ack<I: Io>(&self, cx: &mut Context<'_, I>) {
         self.emit_bare(cx, self.board.max(), 0);
     }
@@ -81,12 +84,12 @@ impl Sender {
         self.emit_bare(cx, self.board.una().saturating_sub(1), 1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn emit_bare<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, payload: u32) {
         let Context { config, now, receiver, io, .. } = cx;
         io.compose(Ecn::NotEct, |tcp| {
             (tcp.seq, tcp.payload) = (self.seq(offset), payload);
-            receiver.fill_ack(config, *now, tcp, I::PLAIN);
+            receiver.fill_ack(config, *now, tcp);
         });
         cx.sent = true;
     }

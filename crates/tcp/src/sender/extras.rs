@@ -1,5 +1,5 @@
-//! What a sender has only where its settings are not plain ([`Config::is_plain`]). It lies in a box of its own, so that
-//! plain ends, of which there may be a million, do without.
+//! What a sender has only if its settings ask for more than SACK, Reno and slow start. It lies in a box of its own, so
+//! that ends which do without it, of which there may be a million, take less memory.
 
 use super::ecn::EcnResponse;
 use super::pacer::Pacer;
@@ -10,10 +10,13 @@ use super::sws::SmallSegments;
 use super::timers::TimerTable;
 use crate::cc::{AnyCc, Reno};
 use crate::startup::{AnyStartup, Startup};
-use crate::{Config, Io, Recovery};
+use crate::{
+    ByteCounting, CcKind, Config, PrrBound, Recovery, RestartTimer, RtoVariance, RttSampling, StartupKind,
+    SwsAvoidance,
+};
 use narrows_units::SeqNum;
 
-/// See the head of the file.
+/// State of the parts that such settings name.
 #[derive(Debug)]
 pub(super) struct Extras {
     /// All timers but the retransmission timer.
@@ -35,7 +38,7 @@ pub(super) struct Extras {
 
 impl Extras {
     pub(super) fn new(config: &Config, isn: SeqNum) -> Option<Box<Self>> {
-        if config.is_plain() {
+        if !Self::are_needed(config) {
             return None;
         }
         Some(Box::new(Self {
@@ -50,6 +53,25 @@ impl Extras {
             rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
             spread: None,
         }))
+    }
+
+    /// Whether these settings ask for more than SACK (RFC 6675), Reno that counts ACKs, and slow start (RFC 5681): RACK,
+    /// rate reduction, pacing, ECN, timestamps, PSH, Nagle's rule, or a rule of Linux for samples and timers.
+    fn are_needed(config: &Config) -> bool {
+        let sends = config.recovery == Recovery::Sack
+            && config.congestion == CcKind::Reno
+            && config.startup == StartupKind::SlowStart
+            && config.byte_counting == ByteCounting::PerAck
+            && !config.grow_if_used
+            && config.sws_avoidance == SwsAvoidance::Idle
+            && !config.nagle;
+        let repairs = !config.rack_tlp
+            && config.prr == PrrBound::Off
+            && config.rtt_sampling != RttSampling::EveryAck
+            && config.restart_timer != RestartTimer::Linux
+            && config.rto.variance != RtoVariance::Linux;
+        let says = !config.ecn && !config.timestamps && config.push_every == u32::MAX;
+        !(sends && repairs && says)
     }
 
     /// A partial ACK of so many segments, without SACK: takes them off the inflation and adds back one segment (RFC
@@ -67,8 +89,8 @@ impl Extras {
 
 /// Lets congestion control work: Reno, if there are no extras.
 #[inline]
-pub(super) fn with_cc<I: Io>(extras: &mut Option<Box<Extras>>, work: impl FnOnce(&mut AnyCc)) {
-    match extras.as_mut().filter(|_| !I::PLAIN) {
+pub(super) fn with_cc(extras: &mut Option<Box<Extras>>, work: impl FnOnce(&mut AnyCc)) {
+    match extras {
         Some(extras) => work(&mut extras.cc),
         None => work(&mut AnyCc::Reno(Reno::default())),
     }
@@ -85,12 +107,13 @@ pub(super) fn initial_window(extras: &Option<Box<Extras>>, config: &Config) -> f
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Preset;
 
     #[test]
     fn a_partial_ack_deflates_the_window() {
         // Three duplicate ACKs and four more: an inflation of 7. An ACK of 3 segments takes 3 off and adds 1.
         let config = Config { recovery: Recovery::NewReno, ..Config::default() };
-        let mut extras = Extras::new(&config, SeqNum(0)).expect("NewReno is not plain");
+        let mut extras = Extras::new(&config, SeqNum(0)).expect("NewReno inflates the window");
         extras.inflation = 7;
         let mut deflated = |acked| (extras.deflate(acked), extras.inflation);
         assert_eq!(deflated(3), (0, 5));
@@ -99,5 +122,34 @@ mod tests {
         // Of 8 segments 5 are taken off the inflation and 3 off cwnd; then one segment is added back.
         assert_eq!(deflated(8), (3, 1));
         assert_eq!(deflated(1), (0, 1));
+    }
+
+    #[test]
+    fn ns2_with_sack_does_without_and_linux_does_not() {
+        let ns2 = Config { recovery: Recovery::Sack, ..Config::preset(Preset::Ns2) };
+        assert!(!Extras::are_needed(&ns2));
+        let other: [fn(&mut Config); 15] = [
+            |c| c.recovery = Recovery::NewReno,
+            |c| c.congestion = CcKind::Aimd,
+            |c| c.startup = StartupKind::Paced,
+            |c| c.byte_counting = ByteCounting::Abc { limit: 2 },
+            |c| c.grow_if_used = true,
+            |c| c.rack_tlp = true,
+            |c| c.prr = PrrBound::SafeAck,
+            |c| c.rtt_sampling = RttSampling::EveryAck,
+            |c| c.restart_timer = RestartTimer::Linux,
+            |c| c.rto.variance = RtoVariance::Linux,
+            |c| c.ecn = true,
+            |c| c.timestamps = true,
+            |c| c.push_every = 2,
+            |c| c.sws_avoidance = SwsAvoidance::Linux,
+            |c| c.nagle = true,
+        ];
+        for (number, change) in other.iter().enumerate() {
+            let mut config = ns2;
+            change(&mut config);
+            assert!(Extras::are_needed(&config), "change {number}");
+        }
+        assert!(Extras::are_needed(&Config::preset(Preset::Linux)));
     }
 }

@@ -35,9 +35,6 @@ pub(super) struct Answer<'a> {
 impl Sender {
     /// A recovery begins now and reduces the window.
     pub(super) fn remember<I: Io>(&mut self, cx: &Context<'_, I>) {
-        if I::PLAIN {
-            return;
-        }
         let window = self.window;
         if let Some(rack) = self.rack_mut().filter(|_| cx.config.rto_recovery == RtoRecovery::Frto) {
             let at = rack.before.map_or(cx.now, |before| before.at);
@@ -53,18 +50,15 @@ impl Sender {
     }
 
     /// What counts is known, and nothing is to be undone any more.
-    pub(super) fn forget_before<I: Io>(&mut self) {
-        if !I::PLAIN
-            && let Some(rack) = self.rack_mut()
-        {
+    pub(super) fn forget_before(&mut self) {
+        if let Some(rack) = self.rack_mut() {
             rack.before = None;
         }
     }
 
     /// An acknowledgment came after a time-out and was entered into the scoreboard.
-    pub(super) fn judge_timeout<I: Io>(&mut self, answer: Answer<'_>, delivered: &Delivered) {
-        let rack = if I::PLAIN { None } else { self.rack() };
-        let Some(mut before) = rack.and_then(|rack| rack.before) else { return };
+    pub(super) fn judge_timeout(&mut self, answer: Answer<'_>, delivered: &Delivered) {
+        let Some(mut before) = self.rack().and_then(|rack| rack.before) else { return };
         if self.loss.phase != RecoveryPhase::Loss {
             return;
         }
@@ -78,7 +72,7 @@ impl Sender {
                 .and_then(|rack| rack.lowest_sent_once)
                 .is_some_and(|end| end <= self.loss.recover);
         if early || original {
-            return self.undo_timeout::<I>(&before);
+            return self.undo_timeout(&before);
         }
         if before.open && self.board.max() > self.loss.recover {
             // Step 3a: only new data has arrived.
@@ -94,18 +88,18 @@ impl Sender {
         }
     }
 
-    fn undo_timeout<I: Io>(&mut self, before: &Before) {
+    fn undo_timeout(&mut self, before: &Before) {
         self.board.unmark_lost();
         self.window.cwnd = self.window.cwnd.max(before.window.cwnd);
         self.window.ssthresh = self.window.ssthresh.max(before.window.ssthresh);
         self.loss.undo();
         self.rto.reset_retries();
-        self.forget_before::<I>();
+        self.forget_before();
     }
 
     /// Whether new data may leave before what counts as lost.
-    pub(super) fn tries_new_data<I: Io>(&self) -> bool {
-        !I::PLAIN && self.rack().and_then(|rack| rack.before.as_ref()).is_some_and(|before| before.new_first)
+    pub(super) fn tries_new_data(&self) -> bool {
+        self.rack().and_then(|rack| rack.before.as_ref()).is_some_and(|before| before.new_first)
     }
 
     /// What may leave because of an acknowledgment has left.
@@ -120,7 +114,7 @@ impl Sender {
     /// Whether a repair that is lost begins another fast recovery.
     pub(super) fn reopens<I: Io>(&self, cx: &Context<'_, I>) -> bool {
         self.loss.phase == RecoveryPhase::Loss
-            && self.has_rack::<I>()
+            && self.has_rack
             && cx.config.rto_recovery == RtoRecovery::Frto
             && self.rack().is_some_and(|rack| rack.lost_copy)
     }

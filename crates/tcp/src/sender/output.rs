@@ -43,44 +43,48 @@ impl Sender {
     }
 
     /// Sends whatever may leave now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn output<I: Io>(&mut self, cx: &mut Context<'_, I>) {
-        if !I::PLAIN {
-            self.stop_timer(Timer::Pacing);
-        }
+        self.stop_timer(Timer::Pacing);
         if self.board.is_empty() && self.unsent() == 0 && !self.closing {
             self.cwnd_limited = false;
         } else {
             self.output_all(cx);
         }
-        if self.has_rack::<I>() {
+        if self.has_rack {
             self.schedule_probe(cx);
         }
     }
 
-    /// Sends segment after segment until none may leave any more.
+    /// Sends segment after segment until none may leave any more. Not in line: an end that only receives never comes
+    /// here.
+    #[inline(never)]
     fn output_all<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         let limited = self.loss.is_recovering() && cx.recovery() != Recovery::Sack;
         let mut burst = if limited { RECOVERY_BURST } else { u32::MAX };
-        while burst > 0 && self.output_one(cx) {
-            burst -= 1;
-        }
-        if self.tries_new_data::<I>() {
-            self.end_trial();
-            if self.board.max() == self.loss.recover {
-                // None could leave.
-                while self.output_one(cx) {}
+        loop {
+            while burst > 0 && self.output_one(cx) {
+                burst -= 1;
             }
+            if !self.tries_new_data() {
+                return;
+            }
+            self.end_trial();
+            if self.board.max() != self.loss.recover {
+                return;
+            }
+            // No new data could leave, so what counts as lost does.
+            burst = u32::MAX;
         }
     }
 
     /// Sends one segment, if one may leave.
-    #[inline]
+    #[inline(always)]
     fn output_one<I: Io>(&mut self, cx: &mut Context<'_, I>) -> bool {
         let sack = cx.recovery() == Recovery::Sack;
         let flight = self.in_flight(cx.recovery());
-        let inflation = if sack { 0 } else { self.inflation::<I>() };
-        let allowed = self.allowed::<I>(flight).saturating_add(inflation);
+        let inflation = if sack { 0 } else { self.inflation() };
+        let allowed = self.allowed(flight).saturating_add(inflation);
         let room = flight < allowed;
         if !room
             && self.unsent() > 0
@@ -96,7 +100,7 @@ impl Sender {
             let room = flight < allowed.saturating_add(self.loss.limited_transmit(cx.config, cx.recovery()));
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
-        if sack && self.board.pending() > 0 && !self.tries_new_data::<I>() {
+        if sack && self.board.pending() > 0 && !self.tries_new_data() {
             self.cwnd_limited = !room;
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
@@ -107,20 +111,20 @@ impl Sender {
     }
 
     /// By how many segments duplicate ACKs inflate the window.
-    pub(super) fn inflation<I: Io>(&self) -> u32 {
-        self.extras.as_ref().filter(|_| !I::PLAIN).map_or(0, |extras| extras.inflation)
+    pub(super) fn inflation(&self) -> u32 {
+        self.extras.as_ref().map_or(0, |extras| extras.inflation)
     }
 
-    pub(super) fn set_inflation<I: Io>(&mut self, segments: u32) {
-        if let Some(extras) = self.extras.as_mut().filter(|_| !I::PLAIN) {
+    pub(super) fn set_inflation(&mut self, segments: u32) {
+        if let Some(extras) = &mut self.extras {
             extras.inflation = segments;
         }
     }
 
     /// How many segments the window allows in flight. Where segments are small, the window counts bytes: it allows
     /// those that are outstanding and as many more as fit, or fewer if they exceed it.
-    fn allowed<I: Io>(&self, flight: u32) -> u32 {
-        let Some(segment) = self.small_segment::<I>() else { return self.window.cwnd as u32 };
+    fn allowed(&self, flight: u32) -> u32 {
+        let Some(segment) = self.small_segment() else { return self.window.cwnd as u32 };
         let window = (self.window.cwnd * f64::from(self.peer.mss)) as u64;
         let (out, segment) = (self.board.bytes(), u64::from(segment));
         if out <= window {
@@ -131,15 +135,14 @@ impl Sender {
     }
 
     /// The payload of a segment, where the start-up makes it smaller.
-    fn small_segment<I: Io>(&self) -> Option<u16> {
-        let extras = self.extras.as_ref().filter(|_| !I::PLAIN)?;
+    fn small_segment(&self) -> Option<u16> {
+        let extras = self.extras.as_ref()?;
         extras.startup.segment(&self.window, self.peer.mss)
     }
 
     /// Whether pacing lets a segment leave now. If not, the timer is set for when it does.
     fn pacing_allows<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        let extras = self.extras.as_ref().filter(|_| !I::PLAIN);
-        let held = extras.and_then(|extras| extras.pacer.held_until(cx.now));
+        let held = self.extras.as_ref().and_then(|extras| extras.pacer.held_until(cx.now));
         if let Some(at) = held {
             self.set_timer(Timer::Pacing, at);
         }
@@ -182,9 +185,7 @@ impl Sender {
         if self.board.outstanding() >= allowed && self.loss.is_open() {
             self.loss.on_limited_transmit();
         }
-        if !I::PLAIN
-            && let Some(extras) = &mut self.extras
-        {
+        if let Some(extras) = &mut self.extras {
             extras.startup.on_sent(cx.now, cx.config);
         }
         let last = len == unsent && self.closing;
@@ -197,7 +198,7 @@ impl Sender {
     #[inline(always)]
     fn next_len<I: Io>(&mut self, cx: &Context<'_, I>, unsent: u64) -> Option<u64> {
         let usable = self.usable();
-        let segment = u64::from(self.small_segment::<I>().unwrap_or_else(|| self.full_segment(cx)));
+        let segment = u64::from(self.small_segment().unwrap_or_else(|| self.full_segment(cx)));
         let whole = unsent.min(segment);
         if usable >= whole {
             let held = whole < segment && !self.closing && self.is_held_by_nagle(cx);
@@ -208,7 +209,7 @@ impl Sender {
 
     /// The payload of a full segment.
     fn full_segment<I: Io>(&self, cx: &Context<'_, I>) -> u16 {
-        let small = self.extras.as_ref().filter(|_| !I::PLAIN).map(|extras| extras.small);
+        let small = self.extras.as_ref().map(|extras| extras.small);
         small.map_or(self.peer.mss, |small| small.segment(cx.sws_avoidance(), self.peer.mss))
     }
 
@@ -246,8 +247,7 @@ impl Sender {
 
     /// Whether neither the start-up nor pacing holds new data back.
     fn is_released<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        if !I::PLAIN
-            && let Some(extras) = &mut self.extras
+        if let Some(extras) = &mut self.extras
             && let Some(at) = extras.startup.release_at(cx.now)
         {
             extras.pacer.hold_until(at);
@@ -274,9 +274,7 @@ impl Sender {
         cx.new_segments += 1;
         self.emit(cx, offset, len, flags);
         if len > 0 {
-            if !I::PLAIN
-                && let Some(extras) = &mut self.extras
-            {
+            if let Some(extras) = &mut self.extras {
                 extras.ecn.on_new_data_sent();
                 if len < self.peer.mss {
                     extras.small.note_small(offset + u64::from(len));
@@ -309,9 +307,6 @@ impl Sender {
         self.last_sent = cx.now;
         if !self.is_timer_set(Timer::Retransmit) {
             self.restart_rto(cx);
-        }
-        if I::PLAIN {
-            return;
         }
         let Some(extras) = &self.extras else { return };
         let interval = if let Some(rate) = extras.cc.pacing_rate(&self.window, cx.config) {
@@ -349,7 +344,7 @@ impl Sender {
     /// Whether rules 3 and 4 of `NextSeg` apply. With RACK they do not, because a loss is known by time and tails are
     /// probed; ns-2's Sack1 is older than they are.
     fn fills_holes<I: Io>(&self, cx: &Context<'_, I>) -> bool {
-        !self.has_rack::<I>() && cx.config.rto_recovery != RtoRecovery::GoBackN
+        !self.has_rack && cx.config.rto_recovery != RtoRecovery::GoBackN
     }
 
     /// `NextSeg` (RFC 6675, section 4), rules 3 and 4: no segment is known to be lost, and no new one may be sent.
@@ -386,9 +381,7 @@ impl Sender {
     fn emit_again<I: Io>(&mut self, cx: &mut Context<'_, I>, offset: u64, segment: &SentSegment) {
         self.timed.on_resent(self.board.una(), offset, offset + u64::from(segment.len));
         self.count_for_prr(cx);
-        if !I::PLAIN
-            && let Some(rack) = self.rack_mut()
-        {
+        if let Some(rack) = self.rack_mut() {
             rack.on_copy(cx.now, offset);
         }
         self.emit(cx, offset, segment.len, segment.flags);

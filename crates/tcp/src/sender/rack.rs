@@ -255,7 +255,7 @@ impl Sender {
 
     /// Reduces the window for a loss that is repaired already.
     fn reduce_once<I: Io>(&mut self, cx: &Context<'_, I>, base: f64) {
-        with_cc::<I>(&mut self.extras, |cc| cc.on_loss(&mut self.window, cx.config, cx.now, base));
+        with_cc(&mut self.extras, |cc| cc.on_loss(&mut self.window, cx.config, cx.now, base));
         if let Some(extras) = &mut self.extras {
             extras.startup.on_loss();
         }

@@ -9,6 +9,7 @@ use crate::Io;
 
 impl Sender {
     /// Starts the retransmission timer anew (RFC 6298, section 5); with nothing outstanding, the persist timer.
+    #[inline]
     pub(super) fn restart_rto<I: Io>(&mut self, cx: &Context<'_, I>) {
         let mut at = cx.now + self.rto.timeout(&cx.config.rto);
         if cx.has_linux_timer() {

@@ -34,7 +34,7 @@ impl Sender {
             }
             // With SACK the pipe says the same more exactly.
             RecoveryPhase::Recovery if sack => {}
-            RecoveryPhase::Recovery => self.set_inflation::<I>(self.inflation::<I>() + 1),
+            RecoveryPhase::Recovery => self.set_inflation(self.inflation() + 1),
         }
     }
 
@@ -89,8 +89,8 @@ impl Sender {
         let flight_size = self.board.outstanding();
         let base = self.reduction_base(cx.config);
         self.remember(cx);
-        with_cc::<I>(&mut self.extras, |cc| cc.on_loss(&mut self.window, cx.config, cx.now, base));
-        self.tell_loss::<I>();
+        with_cc(&mut self.extras, |cc| cc.on_loss(&mut self.window, cx.config, cx.now, base));
+        self.tell_loss();
         let cwnd = self.round_ssthresh(cx.config);
         self.loss.begin(self.board.max());
         self.timed.stop();
@@ -117,7 +117,7 @@ impl Sender {
             }
             self.resend_next(cx);
         } else {
-            self.set_inflation::<I>(cx.config.dupthresh);
+            self.set_inflation(cx.config.dupthresh);
             self.resend_first(cx);
         }
     }
@@ -160,8 +160,8 @@ impl Sender {
 
     fn finish_recovery<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.loss.finish(cx.recovery());
-        self.set_inflation::<I>(0);
-        self.forget_before::<I>();
+        self.set_inflation(0);
+        self.forget_before();
         let sack = cx.recovery() == Recovery::Sack;
         match cx.config.reduce_from {
             _ if sack && cx.config.prr.is_on() => self.window.cwnd = self.window.ssthresh,

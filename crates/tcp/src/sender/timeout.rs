@@ -58,14 +58,14 @@ impl Sender {
         if go_back || !(repeated || reduced) {
             self.remember(cx);
             let base = self.reduction_base(cx.config);
-            with_cc::<I>(&mut self.extras, |cc| cc.on_rto(&mut self.window, cx.config, cx.now, base));
+            with_cc(&mut self.extras, |cc| cc.on_rto(&mut self.window, cx.config, cx.now, base));
             self.round_ssthresh(cx.config);
         }
-        self.tell_loss::<I>();
+        self.tell_loss();
         self.window.cwnd = 1.0;
         self.timed.stop();
         self.loss.begin_loss(self.board.max());
-        self.set_inflation::<I>(0);
+        self.set_inflation(0);
         self.stop_timer(Timer::Reorder);
         if go_back || cx.config.recovery != Recovery::Sack {
             self.board.go_back();

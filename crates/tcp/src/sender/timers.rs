@@ -19,7 +19,7 @@ pub(crate) enum Timer {
     Retransmit,
 }
 
-/// All but the retransmission timer: plain ends have only that.
+/// All timers but that for retransmission, the only one of an end without [`super::extras::Extras`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimerTable([Instant; 3]);
 
@@ -44,7 +44,9 @@ impl Sender {
         match (timer, &mut self.extras) {
             (Timer::Retransmit, _) => self.retransmit_at = at,
             (other, Some(extras)) => extras.timers.0[other as usize] = at,
-            (_, None) => debug_assert_eq!(at, Instant::FAR_FUTURE, "plain ends have no other timers"),
+            (_, None) => {
+                debug_assert_eq!(at, Instant::FAR_FUTURE, "an end without extras has no other timers")
+            }
         }
     }
     #[inline(always)]

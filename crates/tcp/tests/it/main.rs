@@ -3,11 +3,11 @@
 mod common;
 mod documents;
 mod edges;
+mod extras;
 mod golden;
 mod growth;
 mod linux;
 mod ns2;
-mod plain;
 mod rack;
 mod repair;
 mod spreading;

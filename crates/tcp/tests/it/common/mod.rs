@@ -79,8 +79,6 @@ pub struct Wire<'a> {
     pub ends: [Endpoint; 2],
     pub path: WirePath,
     pub now: Instant,
-    /// Whether segments are taken by ends that are compiled for plain settings.
-    pub plain: bool,
     pub log: Vec<LoggedSegment>,
     pub events: Vec<(Instant, Side, TcpEvent)>,
     script: Script<'a>,
@@ -90,14 +88,12 @@ pub struct Wire<'a> {
 }
 
 #[derive(Default)]
-struct Tray<const PLAIN: bool> {
+struct Tray {
     segments: Vec<Segment>,
     events: Vec<TcpEvent>,
 }
 
-impl<const PLAIN: bool> Io for Tray<PLAIN> {
-    const PLAIN: bool = PLAIN;
-
+impl Io for Tray {
     fn transmit(&mut self, segment: &Segment) {
         self.segments.push(*segment);
     }
@@ -128,7 +124,6 @@ impl<'a> Wire<'a> {
             config,
             path,
             now: Instant::ZERO,
-            plain: false,
             log: vec![],
             events: vec![],
             script: Box::new(script),
@@ -140,7 +135,7 @@ impl<'a> Wire<'a> {
 
     /// Lets an application act.
     pub fn act(&mut self, side: Side, act: Act) {
-        let mut tray = Tray::<false>::default();
+        let mut tray = Tray::default();
         let config = &self.config[side as usize];
         let end = &mut self.ends[side as usize];
         match act {
@@ -151,7 +146,7 @@ impl<'a> Wire<'a> {
         self.take(side, tray);
     }
 
-    fn take<const PLAIN: bool>(&mut self, side: Side, tray: Tray<PLAIN>) {
+    fn take(&mut self, side: Side, tray: Tray) {
         for event in tray.events {
             self.events.push((self.now, side, event));
         }
@@ -194,16 +189,12 @@ impl<'a> Wire<'a> {
         self.now = at;
         let first = self.in_network.first_key_value().filter(|(key, _)| key.0 == at).map(|(key, _)| *key);
         if let Some((side, segment)) = first.and_then(|key| self.in_network.remove(&key)) {
-            if self.plain {
-                self.arrive::<true>(side, at, &segment);
-            } else {
-                self.arrive::<false>(side, at, &segment);
-            }
+            self.arrive(side, at, &segment);
             return true;
         }
         for side in [Side::A, Side::B] {
             if self.ends[side as usize].next_wake().is_some_and(|wake| wake <= at) {
-                let mut tray = Tray::<false>::default();
+                let mut tray = Tray::default();
                 self.ends[side as usize].wake(&self.config[side as usize], at, &mut tray);
                 let next = self.ends[side as usize].next_wake();
                 assert!(
@@ -217,8 +208,8 @@ impl<'a> Wire<'a> {
         unreachable!("nothing was due")
     }
 
-    fn arrive<const PLAIN: bool>(&mut self, side: Side, at: Instant, segment: &Segment) {
-        let mut tray = Tray::<PLAIN>::default();
+    fn arrive(&mut self, side: Side, at: Instant, segment: &Segment) {
+        let mut tray = Tray::default();
         let config = &self.config[side as usize];
         self.ends[side as usize].receive(config, at, &segment.tcp, segment.ecn, &mut tray);
         self.take(side, tray);
