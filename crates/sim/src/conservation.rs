@@ -2,47 +2,38 @@
 
 use crate::link::SimLink;
 use crate::network::Network;
-use crate::world::World;
 
-impl World {
-    /// Whether every packet is accounted for: at each link what arrived was sent, dropped, lost, suppressed or refused,
-    /// or waits in its discipline or kept by a reverse path; and every box that is out is on a wire or in a discipline.
-    ///
-    /// # Errors
-    /// If not, where and by how much.
-    pub(crate) fn check_conservation(&self) -> Result<(), String> {
-        self.net.check_conservation()
-    }
-}
-
-impl Network {
-    fn check_conservation(&self) -> Result<(), String> {
-        let mut boxes = 0;
-        for (id, link) in self.links.iter().enumerate() {
-            let pair = [Some(link), link.reverse.map(|other| &self.links[other as usize])];
-            // A reverse path keeps packets of either direction: how many of which, it does not tell.
-            let held: usize = pair.into_iter().flatten().map(SimLink::held).sum();
-            let missing: i128 = pair.into_iter().flatten().map(SimLink::missing).sum();
-            if missing != held as i128 || link.missing() < 0 {
-                return Err(format!(
-                    "link {id} and the way back: {missing} neither left nor wait, {held} are held: {:?}",
-                    link.counters
-                ));
-            }
-            // What waits in a drop-tail queue is on its wire already.
-            boxes += link.queue.as_ref().map_or(0, |_| link.backlog().packets) + link.held();
+/// Whether every packet is accounted for: at each link what arrived was sent, dropped, lost, suppressed or refused, or
+/// waits in its discipline or is kept by a reverse path; and every box that is out is on a wire or in a discipline.
+///
+/// # Errors
+/// If not, where and by how much.
+pub(crate) fn check_conservation(net: &Network) -> Result<(), String> {
+    let mut boxes = 0;
+    for (id, link) in net.links.iter().enumerate() {
+        let pair = [Some(link), link.reverse.map(|other| &net.links[other as usize])];
+        // A reverse path keeps packets of either direction: how many of which, it does not tell.
+        let held: usize = pair.into_iter().flatten().map(SimLink::held).sum();
+        let missing: i128 = pair.into_iter().flatten().map(SimLink::missing).sum();
+        if missing != held as i128 || link.missing() < 0 {
+            return Err(format!(
+                "link {id} and the way back: {missing} neither left nor wait, {held} are held: {:?}",
+                link.counters
+            ));
         }
-        boxes += self.events.packets().count();
-        if boxes != self.pool.out() {
-            return Err(format!("{} boxes are out, {boxes} are found", self.pool.out()));
-        }
-        Ok(())
+        // What waits in a drop-tail queue is on its wire already.
+        boxes += link.discipline().map_or(0, |_| link.backlog().packets) + link.held();
     }
+    boxes += net.events.packets().count();
+    if boxes != net.pool.out() {
+        return Err(format!("{} boxes are out, {boxes} are found", net.pool.out()));
+    }
+    Ok(())
 }
 
 impl SimLink {
     fn held(&self) -> usize {
-        self.queue.as_ref().and_then(|q| q.discipline.reverse_path()).map_or(0, |path| path.held())
+        self.discipline().and_then(|q| q.discipline.reverse_path()).map_or(0, |path| path.held())
     }
 
     /// Packets that arrived, did not go and do not wait in the discipline.

@@ -172,8 +172,6 @@ pub(crate) struct EventQueue {
     width: u32,
     /// The last event was due then, and was so since then.
     now: (u64, u64),
-    /// Nothing that happens later is gone to ([`EventQueue::go_to`]).
-    pub(crate) end: Instant,
     /// Whether what events need may be far from the processor.
     pub(crate) reads_ahead: bool,
     /// Slots emptied since the width was looked at.
@@ -193,7 +191,6 @@ impl Default for EventQueue {
             turn: 0,
             width: WIDTH,
             now: (0, 0),
-            end: Instant::ZERO,
             reads_ahead: false,
             emptied: 0,
             found: 0,
@@ -212,20 +209,6 @@ impl EventQueue {
     #[inline(always)]
     pub(crate) fn push_since(&mut self, since: Instant, at: Instant, event: Event) {
         self.place(Entry { at: at.as_nanos(), since: since.as_nanos(), event });
-    }
-
-    /// Whether an event at `at` that counts as scheduled at `since` comes before all that wait, as far as that is told
-    /// by those of the current slot. Then it happens now: what put it in and took it out again at once is spared.
-    #[inline(always)]
-    pub(crate) fn go_to(&mut self, since: Instant, at: Instant) -> bool {
-        let (due, since) = (at.as_nanos(), since.as_nanos());
-        let first = due >> self.width <= self.turn
-            && at <= self.end
-            && self.current.last().is_none_or(|next| (due, since) < (next.at, next.since));
-        if first {
-            self.now = (due, since);
-        }
-        first
     }
 
     /// When the event was scheduled that happens now.

@@ -1,8 +1,8 @@
-//! One direction of a link: a rate, a delay, and in front of them nothing or a discipline.
+//! One direction of a link: a rate, a delay, and before them nothing, a drop-tail queue or another discipline.
 //!
-//! A link without a discipline never drops for want of room, so when a packet comes, its arrival at the far end can be
-//! said at once; such a wire costs one event a packet, and so does one with a drop-tail queue ([`DropTail`]). A link
-//! with any other discipline is asked for the next packet whenever it has sent one.
+//! First in, first out leaves nothing to decide later, so a link without a discipline, or with a drop-tail queue
+//! ([`DropTail`]), says when a packet comes when it will be at the far end. A link with any other discipline asks it for
+//! the next packet whenever it has sent one.
 
 use narrows_qdisc::{Backlog, BoxedDiscipline, Packet as _, Reason, ReversePath, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};
@@ -11,7 +11,7 @@ use crate::drop_tail::{Begun, DropTail};
 use crate::event::{Event, EventQueue};
 use crate::loss::Loss;
 use crate::packet::{PayloadKind, Pkt};
-use crate::tap::{Tap, Waits};
+use crate::tap::Waits;
 use crate::timetable::Timetable;
 use crate::usage::Usage;
 
@@ -116,6 +116,18 @@ impl core::fmt::Debug for Bottleneck {
     }
 }
 
+/// What stands before a link.
+#[derive(Debug, Default)]
+pub(crate) enum Before {
+    /// A queue as long as need be.
+    #[default]
+    Nothing,
+    /// Drop-tail, computed ahead, on a wire that loses nothing.
+    DropTail(DropTail),
+    /// A discipline that is asked for each packet.
+    Discipline(Box<Bottleneck>),
+}
+
 /// A link.
 #[derive(Debug)]
 pub(crate) struct SimLink {
@@ -127,10 +139,7 @@ pub(crate) struct SimLink {
     free_at: Instant,
     /// What sending takes.
     times: SendTimes,
-    /// The discipline, if it has to be asked.
-    pub(crate) queue: Option<Box<Bottleneck>>,
-    /// The discipline, if it is drop-tail on a wire that loses nothing. A link has at most one of both.
-    pub(crate) tail: Option<DropTail>,
+    pub(crate) before: Before,
     /// How long packets waited; `None` where nobody asked.
     pub(crate) waits: Option<Box<Waits>>,
     /// What the wire does to packets.
@@ -139,8 +148,6 @@ pub(crate) struct SimLink {
     pub(crate) reverse: Option<u32>,
     /// Whether the discipline of that link sees what enters here.
     pub(crate) watched: bool,
-    /// Whether all packets come to it in order from one place, so that they may be given to it ahead of time.
-    pub(crate) fused: bool,
     pub(crate) counters: LinkCounters,
     /// How long packets from the discipline have kept it busy, the present one to its end.
     pub(crate) busy: Duration,
@@ -164,13 +171,11 @@ impl SimLink {
             delay,
             free_at: Instant::default(),
             times: SendTimes::default(),
-            queue: None,
-            tail: None,
+            before: Before::Nothing,
             waits: None,
             loss: None,
             reverse: None,
             watched: false,
-            fused: false,
             counters: LinkCounters::default(),
             busy: Duration::ZERO,
             changing: None,
@@ -178,22 +183,47 @@ impl SimLink {
         }
     }
 
-    /// How long the link is busy with a packet of `len`.
-    #[inline]
-    pub(crate) fn time_to_send(&mut self, len: Bytes) -> Duration {
-        let compute = |shape: &ShaperConfig, len| shape.rate.time_to_send(shape.wire_len(len));
-        self.times.of(len, |len| self.shape.as_ref().map_or(Duration::ZERO, |shape| compute(shape, len)))
+    /// The discipline that is asked for each packet.
+    #[inline(always)]
+    pub(crate) fn discipline(&self) -> Option<&Bottleneck> {
+        if let Before::Discipline(queue) = &self.before { Some(queue) } else { None }
     }
 
-    /// When a packet that comes to a wire at `at` has left it; the wire is busy until then.
-    pub(crate) fn pass(&mut self, at: Instant, len: Bytes) -> Instant {
+    /// The discipline that is asked for each packet.
+    #[inline(always)]
+    pub(crate) fn discipline_mut(&mut self) -> Option<&mut Bottleneck> {
+        if let Before::Discipline(queue) = &mut self.before { Some(queue) } else { None }
+    }
+
+    /// When link `id`, before which is no drop-tail queue, has sent a packet that it takes `now`.
+    pub(crate) fn send(&mut self, id: u32, now: Instant, packet: &Pkt, events: &mut EventQueue) -> Instant {
+        let len = packet.len();
+        let Before::Discipline(queue) = &mut self.before else { return self.pass(now, len) };
+        let time = match &mut self.changing {
+            Some(changing) => changing.transmit(packet.0.queued, now, len, queue.busy_until),
+            None => self.times.of_link(self.shape.as_deref(), len),
+        };
+        let sent = now + time;
+        self.busy += time;
+        queue.busy_until = sent;
+        if queue.discipline.backlog().packets > 0 {
+            queue.due_when_free(id, events);
+        }
+        if let Some(waits) = &mut self.waits {
+            waits.add(packet.0.label.kind, now.since(packet.0.queued));
+        }
+        sent
+    }
+
+    /// When a packet that comes to a wire without a queue at `at` has left it; the wire is busy until then.
+    fn pass(&mut self, at: Instant, len: Bytes) -> Instant {
         if self.shape.is_none() {
             return at;
         }
         let start = at.max(self.free_at);
         self.free_at = match &mut self.changing {
             Some(changing) => changing.timetable.send(start, len),
-            None => start + self.time_to_send(len),
+            None => start + self.times.of_link(self.shape.as_deref(), len),
         };
         self.free_at
     }
@@ -209,11 +239,11 @@ impl SimLink {
         kind: PayloadKind,
     ) -> Option<(Instant, Instant)> {
         self.catch_up(now, since);
+        let Before::DropTail(tail) = &mut self.before else { return None };
         let time = match &mut self.changing {
-            Some(changing) => changing.take(now, len, self.tail.as_ref()?)?,
-            None => self.time_to_send(len),
+            Some(changing) => changing.take(now, len, tail)?,
+            None => self.times.of_link(self.shape.as_deref(), len),
         };
-        let tail = self.tail.as_mut()?;
         let (begins, sent) = tail.take(now, len, kind, time)?;
         if tail.backlog().packets == 0 {
             let begun = Begun { len, kind, waited: Duration::ZERO, time };
@@ -226,7 +256,7 @@ impl SimLink {
     /// reads the counters calls this before.
     #[inline(always)]
     pub(crate) fn catch_up(&mut self, now: Instant, since: Instant) {
-        let Self { tail: Some(tail), counters, busy, waits, .. } = self else { return };
+        let Self { before: Before::DropTail(tail), counters, busy, waits, .. } = self else { return };
         while let Some(begun) = tail.pass(now, since) {
             count((counters, busy, waits), begun);
         }
@@ -234,47 +264,50 @@ impl SimLink {
 
     /// What waits in front of it.
     pub(crate) fn backlog(&self) -> Backlog {
-        match (&self.tail, &self.queue) {
-            (Some(tail), _) => tail.backlog(),
-            (_, Some(queue)) => queue.discipline.backlog(),
-            _ => Backlog::default(),
+        match &self.before {
+            Before::DropTail(tail) => tail.backlog(),
+            Before::Discipline(queue) => queue.discipline.backlog(),
+            Before::Nothing => Backlog::default(),
         }
     }
 
     /// Whether what comes now waits behind others.
     pub(crate) fn makes_wait(&self, now: Instant) -> bool {
-        match (&self.tail, &self.queue) {
-            (Some(tail), _) => tail.busy_until() > now,
-            (_, Some(queue)) => queue.discipline.backlog().packets > 0,
-            _ => false,
+        match &self.before {
+            Before::DropTail(tail) => tail.busy_until() > now,
+            Before::Discipline(queue) => queue.discipline.backlog().packets > 0,
+            Before::Nothing => false,
         }
     }
 
-    /// Until when it sends what it has begun to send.
+    /// When it will have sent what it has begun to send.
     pub(crate) fn busy_until(&self) -> Instant {
-        match (&self.tail, &self.queue) {
-            (Some(tail), _) => tail.busy_until(),
-            (_, Some(queue)) => queue.busy_until,
-            _ => Instant::ZERO,
+        match &self.before {
+            Before::DropTail(tail) => tail.busy_until(),
+            Before::Discipline(queue) => queue.busy_until,
+            Before::Nothing => Instant::ZERO,
         }
     }
 
-    /// Counts a packet whose sending over this link, number `id`, ends at `sent`, and tells whether the wire loses it.
+    /// When it will have sent what it has taken; what waits in a discipline is not taken yet.
+    pub(crate) fn full_until(&self) -> Instant {
+        match &self.before {
+            Before::DropTail(tail) => tail.full_until(),
+            Before::Discipline(queue) => queue.busy_until,
+            Before::Nothing => Instant::ZERO,
+        }
+    }
+
+    /// Counts a packet whose sending ends at `sent`, and tells whether the wire loses it.
     #[inline(always)]
-    pub(crate) fn put_on_wire(&mut self, id: u32, packet: &mut Pkt, sent: Instant, tap: &mut Tap) -> bool {
-        if let Some(loss) = &mut self.loss
-            && loss.takes(sent)
-        {
+    pub(crate) fn loses(&mut self, sent: Instant, len: Bytes) -> bool {
+        let lost = self.loss.as_mut().is_some_and(|loss| loss.takes(sent));
+        if lost {
             self.counters.lost += 1;
-            tap.lost(packet);
-            return true;
+        } else {
+            self.counters.send(len);
         }
-        self.counters.send(packet.len());
-        if tap.captures(id) {
-            packet.0.address();
-            tap.capture(id, sent, packet);
-        }
-        false
+        lost
     }
 }
 
@@ -324,8 +357,8 @@ pub(crate) struct Access {
     pub(crate) dephase: Duration,
     /// The node they end at.
     pub(crate) node: u32,
-    /// Whether a single link leads to that node: what leaves it for a host may be told to that host's wire ahead of
-    /// time.
+    /// Whether a single link leads to that node, so that packets come to a host's wire in the order in which they leave
+    /// that link.
     pub(crate) single: bool,
 }
 
@@ -354,6 +387,13 @@ impl Default for SendTimes {
 }
 
 impl SendTimes {
+    /// How long a link of this shape is busy with a packet of `len`.
+    #[inline]
+    fn of_link(&mut self, shape: Option<&ShaperConfig>, len: Bytes) -> Duration {
+        let compute = |shape: &ShaperConfig, len| shape.rate.time_to_send(shape.wire_len(len));
+        self.of(len, |len| shape.map_or(Duration::ZERO, |shape| compute(shape, len)))
+    }
+
     /// The time for a length, which is computed if it is not known.
     #[inline]
     fn of(&mut self, len: Bytes, compute: impl FnOnce(Bytes) -> Duration) -> Duration {

@@ -1,25 +1,27 @@
 //! Nodes, hosts and links, and how a packet gets from one host to another.
 //!
-//! A route is the source's way out, the links between the two nodes, and the destination's way in. Where a link takes
-//! packets from one place only, and those in order, it can be told of a packet before the packet is there: such links
-//! cost no events of their own (`fused`).
+//! A route is the source's own wire, the links between the two nodes, and the destination's own wire. A host sends a
+//! packet ([`Network::send`]), and it arrives at a node ([`Network::arrive`]). Each link there is crossed in three
+//! steps: [`Network::enqueue`] puts the packet before the link, [`Network::transmit`] puts it on the wire, and
+//! [`Network::deliver`] says when it is at the far end.
+//!
+//! A discipline is asked for its next packet when its link is free, and when it said that it would have one
+//! ([`Network::serve`], [`Network::service`]).
 
 mod changing;
 mod routes;
-mod service;
-mod tail;
 #[cfg(test)]
 mod tests;
 
 use narrows_qdisc::follow::FollowConfig;
-use narrows_qdisc::{Fifo, Packet as _, ShaperConfig, Spec, Verdicts};
+use narrows_qdisc::{Fifo, Packet as _, Reason, ShaperConfig, Spec, Verdict, Verdicts};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::DropTail;
 use crate::event::{Event, EventQueue};
-use crate::link::{Access, Bottleneck, Changing, SimLink};
+use crate::link::{Access, Before, Bottleneck, Changing, SimLink};
 use crate::loss::Loss;
-use crate::packet::{PacketPool, Pkt};
+use crate::packet::{Label, PacketPool, Pkt};
 use crate::shaped::Shaped;
 use crate::srpt::Srpt;
 use crate::tap::Tap;
@@ -148,23 +150,21 @@ impl Network {
         let mut link = SimLink::new(plan.shape, plan.delay);
         link.loss = plan.loss.map(Box::new);
         link.changing = plan.changing.map(Box::new);
-        match (plan.discipline, plan.shape) {
+        let discipline = |discipline| Before::Discipline(Box::new(Bottleneck::new(discipline)));
+        link.before = match (plan.discipline, plan.shape) {
             (Some(QueuePlan::Ours(spec)), Some(shape)) if !matches!(plan.shaper, ShaperPlan::None) => {
-                let discipline = changing::behind_a_shaper(spec, &shape, plan.shaper, plan.seed);
-                link.queue = Some(Box::new(Bottleneck::new(discipline)));
+                discipline(changing::behind_a_shaper(spec, &shape, plan.shaper, plan.seed))
             }
             (Some(QueuePlan::Ours(Spec::Fifo(limit))), Some(_)) if link.loss.is_none() => {
-                link.tail = Some(DropTail::new(*limit));
+                Before::DropTail(DropTail::new(*limit))
             }
-            (Some(QueuePlan::Ours(spec)), Some(shape)) => {
-                link.queue = Some(Box::new(Bottleneck::new(spec.build(&shape, plan.seed))));
-            }
+            (Some(QueuePlan::Ours(spec)), Some(shape)) => discipline(spec.build(&shape, plan.seed)),
             (Some(QueuePlan::Srpt), Some(_)) => {
                 self.tells_left = true;
-                link.queue = Some(Box::new(Bottleneck::new(Box::new(Srpt::default()))));
+                discipline(Box::<Srpt>::default())
             }
-            _ => {}
-        }
+            _ => Before::Nothing,
+        };
         let id = self.push_link(link);
         self.edges.push(Hop { link: id, from: plan.from, to: plan.to });
         id
@@ -174,7 +174,7 @@ impl Network {
     pub(crate) fn pair(&mut self, a: u32, b: u32) {
         for (one, other) in [(a, b), (b, a)] {
             self.links[one as usize].watched =
-                self.links[other as usize].queue.as_ref().is_some_and(|q| q.watches);
+                self.links[other as usize].discipline().is_some_and(|q| q.watches);
             self.links[one as usize].reverse = Some(other);
         }
     }
@@ -196,8 +196,9 @@ impl Network {
     pub(crate) fn capture(&mut self, id: u32) {
         self.tap.capture_link(id);
         let link = &mut self.links[id as usize];
-        if let Some(tail) = link.tail.take() {
-            link.queue = Some(Box::new(Bottleneck::new(Box::new(Fifo::new(tail.limit())))));
+        if let Before::DropTail(tail) = &link.before {
+            let fifo = Fifo::new(tail.limit());
+            link.before = Before::Discipline(Box::new(Bottleneck::new(Box::new(fifo))));
         }
     }
 
@@ -244,96 +245,108 @@ impl Network {
         self.events.push(at, Event::End(end));
     }
 
-    /// A packet has arrived somewhere. Gives it back if nothing else comes before it is at its host.
+    /// A packet is at a node: it comes to the next link of its route, or to the wire of its host.
     #[inline(always)]
-    pub(crate) fn arrive(&mut self, packet: Pkt) -> Option<Pkt> {
-        let hop = usize::from(packet.0.label.hop);
-        let route = &self.routes[packet.0.label.route as usize];
-        if let Some(&id) = route.get(hop) {
-            let link = &mut self.links[id as usize];
-            if link.tail.is_none() || link.watched {
-                self.enter(id, packet, self.now);
-                return None;
-            }
-            let (len, is_last) = (packet.len(), hop + 1 == route.len());
-            link.counters.arrive(len);
-            let Some((begins, at)) = link.take(self.now, self.events.since(), len, packet.0.label.kind)
-            else {
-                self.overflow(id, packet);
-                return None;
-            };
-            if is_last {
-                return self.go_now(packet, begins, at);
-            }
-            self.go(packet, begins, at);
-        } else {
-            let host = &mut self.hosts[packet.0.label.dst as usize];
-            let at = host.pass_in(&mut self.groups[host.group as usize], self.now, packet.len());
-            self.events.push(at, Event::Deliver(packet));
+    pub(crate) fn arrive(&mut self, packet: Pkt) {
+        let Label { route, hop, dst, .. } = packet.0.label;
+        if let Some(&id) = self.routes[route as usize].get(usize::from(hop)) {
+            return self.enqueue(id, packet);
         }
-        None
+        let host = &mut self.hosts[dst as usize];
+        let at = host.pass_in(&mut self.groups[host.group as usize], self.now, packet.len());
+        self.events.push(at, Event::Deliver(packet));
     }
 
-    /// A packet comes to a link at `at`, which is later than now only where no other packet can come between.
+    /// A packet comes to a link.
+    #[inline(always)]
+    fn enqueue(&mut self, id: u32, mut packet: Pkt) {
+        let link = &mut self.links[id as usize];
+        link.counters.arrive(packet.len());
+        if link.watched {
+            let Some(passed) = self.reverse(id, packet) else { return };
+            packet = passed;
+        }
+        self.accept(id, packet);
+        if self.links[id as usize].discipline().is_some() {
+            self.attend(id);
+        }
+    }
+
+    /// Puts a packet into what stands before a link.
+    #[inline(always)]
+    fn accept(&mut self, id: u32, mut packet: Pkt) {
+        let link = &mut self.links[id as usize];
+        match &mut link.before {
+            Before::Nothing => self.transmit(id, packet),
+            Before::DropTail(_) => {
+                match link.take(self.now, self.events.since(), packet.len(), packet.0.label.kind) {
+                    Some((begins, at)) => self.deliver(packet, begins, at),
+                    None => self.overflow(id, packet),
+                }
+            }
+            Before::Discipline(queue) => {
+                packet.0.queued = self.now;
+                packet.0.address();
+                queue.discipline.enqueue(self.now, packet, &mut self.verdicts);
+                if !self.verdicts.is_empty() {
+                    self.apply_verdicts(id);
+                }
+                if self.links[id as usize].feeds.is_some() {
+                    self.note_waiting(id);
+                }
+            }
+        }
+    }
+
+    /// A drop-tail queue has no room for a packet.
     #[inline(never)]
-    fn enter(&mut self, mut id: u32, mut packet: Pkt, mut at: Instant) {
-        loop {
-            let len = packet.len();
-            let mut link = &mut self.links[id as usize];
-            link.counters.arrive(len);
-            if link.watched {
-                let Some(passed) = self.show(id, packet) else { return };
-                packet = passed;
-                link = &mut self.links[id as usize];
-            }
-            if link.tail.is_some() {
-                return self.queue_up(id, packet);
-            }
-            if link.queue.is_some() {
-                return self.enqueue(id, packet);
-            }
-            let sent = link.pass(at, len);
-            at = sent + link.delay;
-            if link.put_on_wire(id, &mut packet, sent, &mut self.tap) {
-                return self.pool.give(packet);
-            }
-            match self.launch(packet, self.now, at) {
-                Some((next, same)) => (id, packet) = (next, same),
-                None => return,
-            }
-        }
+    fn overflow(&mut self, id: u32, packet: Pkt) {
+        self.links[id as usize].counters.dropped[Reason::OverLimit as usize] += 1;
+        self.tap.lost(&packet);
+        self.pool.give(packet);
     }
 
-    /// A packet will be at the far end of a link at `at`, which it begins to leave at `since`. Gives it back with the
-    /// next link if that may be told at once.
+    /// A link without a queue, or one whose discipline was asked, begins to send a packet.
+    fn transmit(&mut self, id: u32, mut packet: Pkt) {
+        let link = &mut self.links[id as usize];
+        let sent = link.send(id, self.now, &packet, &mut self.events);
+        let at = sent + link.delay;
+        if link.loses(sent, packet.len()) {
+            self.tap.lost(&packet);
+            return self.pool.give(packet);
+        }
+        if self.tap.captures(id) {
+            packet.0.address();
+            self.tap.capture(id, sent, &packet);
+        }
+        self.deliver(packet, self.now, at);
+    }
+
+    /// A packet that begins to leave a link at `since` will be at the link's far end at `at`. A host's own wire is first
+    /// in, first out too: if a single link leads to it, when the packet is at its host is computed ahead as well.
     #[inline(always)]
-    fn launch(&mut self, mut packet: Pkt, since: Instant, mut at: Instant) -> Option<(u32, Pkt)> {
+    fn deliver(&mut self, mut packet: Pkt, since: Instant, at: Instant) {
         packet.0.label.hop += 1;
-        let route = &self.routes[packet.0.label.route as usize];
-        if let Some(next) = route.get(usize::from(packet.0.label.hop)) {
-            if self.links[*next as usize].fused {
-                return Some((*next, packet));
-            }
-        } else {
-            let host = &mut self.hosts[packet.0.label.dst as usize];
+        let Label { route, hop, dst, .. } = packet.0.label;
+        if usize::from(hop) == self.routes[route as usize].len() {
+            let host = &mut self.hosts[dst as usize];
             let group = &mut self.groups[host.group as usize];
             if group.single {
-                at = host.pass_in(group, at, packet.len());
-                self.events.push_since(since, at, Event::Deliver(packet));
-                return None;
+                let at = host.pass_in(group, at, packet.len());
+                return self.events.push_since(since, at, Event::Deliver(packet));
             }
         }
         self.events.push_since(since, at, Event::Arrive(packet));
-        None
     }
 
-    /// Shows a packet to the discipline of the other direction.
-    fn show(&mut self, id: u32, mut packet: Pkt) -> Option<Pkt> {
+    /// Shows a packet that enters link `id` to the discipline of the other direction, which may keep it.
+    #[inline(never)]
+    fn reverse(&mut self, id: u32, mut packet: Pkt) -> Option<Pkt> {
         packet.0.address();
         let link = &self.links[id as usize];
         let waits = link.makes_wait(self.now);
         let reverse = link.reverse.expect("only one of a pair is watched");
-        let queue = self.links[reverse as usize].queue.as_mut().expect("only a discipline watches");
+        let queue = self.links[reverse as usize].discipline_mut().expect("only a discipline watches");
         if waits {
             queue.reverse_path().behind_others();
         }
@@ -350,31 +363,9 @@ impl Network {
         }
     }
 
-    #[inline(always)]
-    fn enqueue(&mut self, id: u32, packet: Pkt) {
-        self.put(id, packet);
-        self.attend(id);
-    }
-
-    /// Gives a packet to the discipline of a link.
-    #[inline(always)]
-    fn put(&mut self, id: u32, mut packet: Pkt) {
-        packet.0.queued = self.now;
-        packet.0.address();
-        let queue = self.links[id as usize].queue.as_mut().expect("the caller has looked");
-        queue.discipline.enqueue(self.now, packet, &mut self.verdicts);
-        if !self.verdicts.is_empty() {
-            self.apply_verdicts(id);
-        }
-        if self.links[id as usize].feeds.is_some() {
-            self.note_waiting(id);
-        }
-    }
-
     /// A discipline has taken something: it is served if its link is idle, else when that is free.
-    #[inline(always)]
     fn attend(&mut self, id: u32) {
-        let queue = self.links[id as usize].queue.as_mut().expect("the caller has looked");
+        let queue = self.links[id as usize].discipline_mut().expect("the caller has looked");
         if !queue.free_due {
             if queue.busy_until <= self.now {
                 return self.serve(id);
@@ -389,7 +380,7 @@ impl Network {
 
     /// The link has sent a packet.
     pub(crate) fn free(&mut self, id: u32) {
-        if let Some(queue) = &mut self.links[id as usize].queue {
+        if let Some(queue) = self.links[id as usize].discipline_mut() {
             queue.free_due = false;
         }
         self.serve(id);
@@ -397,7 +388,7 @@ impl Network {
 
     /// Sends the next packet of an idle link, if there is one.
     fn serve(&mut self, id: u32) {
-        let queue = self.links[id as usize].queue.as_mut().expect("only a discipline is served");
+        let queue = self.links[id as usize].discipline_mut().expect("only a discipline is served");
         let next = queue.discipline.dequeue(self.now, &mut self.verdicts);
         // One that keeps packets back although the link is free wakes by itself, and so may one that watches.
         let wakes = queue.watches || (next.is_none() && queue.discipline.backlog().packets > 0);
@@ -415,36 +406,97 @@ impl Network {
         }
     }
 
-    #[inline]
-    fn transmit(&mut self, id: u32, mut packet: Pkt) {
-        let link = &mut self.links[id as usize];
-        let time = match (&mut link.changing, &link.queue) {
-            (Some(changing), Some(queue)) => {
-                changing.transmit(packet.0.queued, self.now, packet.len(), queue.busy_until)
-            }
-            _ => link.time_to_send(packet.len()),
+    /// A discipline asked to be called now: what the reverse paths of the pair keep and may go is released first, the
+    /// lower link's before the other's, and then each is served, as [`narrows_qdisc::Driver`] has it.
+    pub(crate) fn service(&mut self, id: u32) {
+        let pair = match self.links[id as usize].reverse {
+            Some(other) if other < id => [Some(other), Some(id)],
+            other => [Some(id), other],
         };
-        link.busy += time;
-        let sent = self.now + time;
-        let at = sent + link.delay;
-        let queue = link.queue.as_mut().expect("only a discipline is served");
-        queue.busy_until = sent;
-        if queue.discipline.backlog().packets > 0 {
-            queue.due_when_free(id, &mut self.events);
+        if let Some(queue) = self.links[id as usize].discipline_mut() {
+            queue.serve_due = None;
         }
-        if let Some(waits) = &mut link.waits {
-            waits.add(packet.0.label.kind, self.now.since(packet.0.queued));
+        for link in pair.into_iter().flatten() {
+            if self.links[link as usize].discipline().is_some_and(|q| q.watches) {
+                self.release(link);
+            }
         }
-        if link.put_on_wire(id, &mut packet, sent, &mut self.tap) {
-            return self.pool.give(packet);
+        for link in pair.into_iter().flatten() {
+            let Some(queue) = self.links[link as usize].discipline_mut() else { continue };
+            let waits = queue.discipline.backlog().packets > 0;
+            if queue.busy_until <= self.now && !queue.free_due && (link == id || waits) {
+                self.serve(link);
+                continue;
+            }
+            if waits && !queue.free_due {
+                queue.due_when_free(link, &mut self.events);
+            }
+            if queue.watches || link == id {
+                self.schedule(link);
+            }
         }
-        self.go(packet, self.now, at);
     }
 
-    /// A packet that begins to leave a link at `since` arrives at `at`.
-    fn go(&mut self, packet: Pkt, since: Instant, at: Instant) {
-        if let Some((next, packet)) = self.launch(packet, since, at) {
-            self.enter(next, packet, at);
+    /// Lets go what the reverse path of link `id` keeps and may go now.
+    fn release(&mut self, id: u32) {
+        let Some(reverse) = self.links[id as usize].reverse else { return };
+        while let Some(packet) = self.links[id as usize]
+            .discipline_mut()
+            .and_then(|q| q.reverse_path().release(self.now, &mut self.verdicts))
+        {
+            self.apply_verdicts(reverse);
+            self.accept(reverse, packet);
+        }
+        self.apply_verdicts(reverse);
+    }
+
+    /// Sees to it that a discipline that wakes by itself is woken.
+    fn schedule(&mut self, id: u32) {
+        let Some(queue) = self.links[id as usize].discipline_mut() else { return };
+        let ready = if queue.free_due || queue.busy_until > self.now {
+            None
+        } else {
+            queue.discipline.next_ready(self.now)
+        };
+        let release = queue.discipline.reverse_path().and_then(|path| path.next_release(self.now));
+        let Some(at) = ready.into_iter().chain(release).min() else { return };
+        // At the same instant it would be asked for ever if it had nothing to say.
+        let at = at.max(self.now + Duration::from_nanos(1));
+        if queue.serve_due.is_none_or(|due| due <= self.now || at < due) {
+            queue.serve_due = Some(at);
+            self.events.push(at, Event::Serve(id));
+        }
+    }
+
+    /// Counts what the discipline of link `id`, or the one that watches it, decided, and takes the boxes back. What a
+    /// reverse path lets go may push out a packet of the other direction: each counts at the link it came to.
+    fn apply_verdicts(&mut self, id: u32) {
+        let routes = &self.routes;
+        let at = |packet: &Pkt| {
+            let label = &packet.0.label;
+            routes[label.route as usize].get(usize::from(label.hop)).copied().unwrap_or(id) as usize
+        };
+        for verdict in self.verdicts.drain(..) {
+            let packet = match verdict {
+                Verdict::Marked { .. } => {
+                    self.links[id as usize].counters.marked += 1;
+                    continue;
+                }
+                Verdict::Dropped { packet, reason } => {
+                    self.links[at(&packet)].counters.dropped[reason as usize] += 1;
+                    self.tap.lost(&packet);
+                    packet
+                }
+                Verdict::Suppressed { packet } => {
+                    self.links[at(&packet)].counters.suppressed += 1;
+                    packet
+                }
+                Verdict::Refused { packet, .. } => {
+                    self.links[at(&packet)].counters.refused += 1;
+                    packet
+                }
+            };
+            self.pool.give(packet);
         }
     }
 }

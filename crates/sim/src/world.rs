@@ -117,7 +117,6 @@ impl World {
         for app in 0..u32::try_from(self.apps.len()).unwrap_or(u32::MAX) {
             self.with_app(app, |a, world| a.start(world, app));
         }
-        self.net.events.end = end;
         while self.take_steps(end) {
             go_on(self.net.now)?;
         }
@@ -132,16 +131,10 @@ impl World {
             let ahead = |event: &Event| prefetch(&self.connections, &self.net.hosts, event);
             let Some((at, event)) = self.net.events.pop(end, ahead) else { return false };
             self.net.now = at;
-            let at_host = match event {
-                Event::Deliver(packet) => Some(packet),
+            match event {
+                Event::Deliver(packet) => self.deliver(packet),
                 Event::Arrive(packet) => self.net.arrive(packet),
-                other => {
-                    self.step(other);
-                    None
-                }
-            };
-            if let Some(packet) = at_host {
-                self.deliver(packet);
+                other => self.step(other),
             }
         }
         true

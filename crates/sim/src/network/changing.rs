@@ -59,7 +59,7 @@ impl Network {
                 Rate::from_bps((bits as f64 / every.as_secs_f64()) as u64).max(Rate::from_kbps(8))
             }
             Rule::Autorate(rule) => {
-                let free = behind.tail.as_ref().map_or(behind.busy_until(), |tail| tail.full_until());
+                let free = behind.full_until();
                 let arrives = changing.timetable.would_send(free.max(now), Autorate::ping()) + behind.delay;
                 rule.look(now, arrives, behind.counters.sent_bytes)
             }
@@ -67,7 +67,7 @@ impl Network {
         let id = shaped.link;
         if rate != shaped.config.rate {
             shaped.config.rate = rate;
-            if let Some(queue) = &mut self.links[id as usize].queue {
+            if let Some(queue) = self.links[id as usize].discipline_mut() {
                 let _ = queue.discipline.reconfigure(now, shaped.spec.settings(), &shaped.config);
             }
             self.schedule(id);
@@ -78,10 +78,10 @@ impl Network {
     /// Tells the link behind whether anything waits for it.
     pub(super) fn note_waiting(&mut self, id: u32) {
         let link = &self.links[id as usize];
-        let (Some(behind), Some(queue)) = (link.feeds, &link.queue) else { return };
+        let (Some(behind), Some(queue)) = (link.feeds, link.discipline()) else { return };
         let waits = queue.discipline.backlog().packets > 0;
         let behind = &mut self.links[behind as usize];
-        let idle_from = behind.tail.as_ref().map_or(behind.busy_until(), |tail| tail.full_until());
+        let idle_from = behind.full_until();
         if let Some(changing) = &mut behind.changing {
             changing.usage.waits(self.now, waits, idle_from, &changing.timetable);
         }

@@ -1,4 +1,4 @@
-//! Which links a packet takes, and which of them may be told of it ahead of time.
+//! Routes: the links a packet takes from one node to another.
 
 use narrows_units::Duration;
 
@@ -24,7 +24,7 @@ impl Network {
                 self.routes[from as usize * n + to as usize] = path.into();
             }
         }
-        self.fuse();
+        self.find_single();
     }
 
     /// Adds a route beside those that [`Network::settle`] found, and gives its place.
@@ -60,25 +60,10 @@ impl Network {
         came
     }
 
-    /// A wire may be told of packets ahead of time if all it gets comes from one link, in order: what follows the only
-    /// link into a node. (Hosts of one node do not talk to each other; a host's way out always may.)
-    fn fuse(&mut self) {
-        let mut into = vec![0_u32; self.nodes as usize];
-        for edge in &self.edges {
-            into[edge.to as usize] += 1;
-        }
-        let single = |node: u32| into[node as usize] == 1;
+    /// Finds the groups to which a single link leads. (Hosts of one node do not talk to each other.)
+    fn find_single(&mut self) {
         for group in &mut self.groups {
-            group.single = single(group.node);
-        }
-        for edge in &self.edges {
-            let hosts_send = self.groups.iter().any(|g| g.node == edge.from);
-            let link = &mut self.links[edge.link as usize];
-            link.fused = single(edge.from)
-                && !hosts_send
-                && link.queue.is_none()
-                && link.tail.is_none()
-                && !link.watched;
+            group.single = self.edges.iter().filter(|edge| edge.to == group.node).count() == 1;
         }
     }
 }

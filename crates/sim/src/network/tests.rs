@@ -15,7 +15,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use super::{LinkPlan, Network};
 use crate::event::Event;
-use crate::link::Bottleneck;
+use crate::link::{Before, Bottleneck};
 use crate::packet::{DATAGRAM, Label, Packet, Pkt};
 
 /// Every discipline, with settings that use what it can do.
@@ -250,7 +250,7 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
     });
     let (disciplines, logs) = logged(spec);
     for (link, discipline) in links.into_iter().zip(disciplines) {
-        net.links[link as usize].queue = Some(Box::new(Bottleneck::new(Box::new(discipline))));
+        net.links[link as usize].before = Before::Discipline(Box::new(Bottleneck::new(Box::new(discipline))));
     }
     net.pair(links[0], links[1]);
     net.settle();
@@ -274,19 +274,15 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
     while let Some((at, event)) = net.events.pop(Instant::FAR_FUTURE, |_| 0) {
         net.now = at;
         match event {
-            Event::Arrive(packet) => {
-                if let Some(packet) = net.arrive(packet) {
-                    net.pool.give(packet);
-                }
-            }
+            Event::Arrive(packet) => net.arrive(packet),
             Event::Deliver(packet) => net.pool.give(packet),
             Event::Free(link) => net.free(link),
             Event::Serve(link) => net.service(link),
             _ => unreachable!("nobody else schedules"),
         }
     }
-    let report =
-        links.map(|id| net.links[id as usize].queue.as_mut().unwrap().discipline.report(Instant::FAR_FUTURE));
+    let report = links
+        .map(|id| net.links[id as usize].discipline_mut().unwrap().discipline.report(Instant::FAR_FUTURE));
     (logs, report)
 }
 

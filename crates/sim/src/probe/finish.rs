@@ -32,7 +32,7 @@ impl core::fmt::Debug for PartEnd {
 
 /// Takes what was recorded out of a world, when the run is over.
 pub(crate) fn end(world: World) -> PartEnd {
-    debug_assert_eq!(world.check_conservation(), Ok(()), "at the end");
+    debug_assert_eq!(crate::conservation::check_conservation(&world.net), Ok(()), "at the end");
     let World { mut net, connections, mut probes, edges, .. } = world;
     let now = net.now;
     for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {

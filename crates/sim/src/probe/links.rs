@@ -47,7 +47,7 @@ impl Counts {
     fn of(link: &mut SimLink, now: Instant) -> (Self, Option<QueueReport>) {
         // What is being sent at present keeps the link busy beyond now.
         let ahead = link.busy_until().since(now);
-        let report = link.queue.as_mut().map(|q| q.discipline.report(now));
+        let report = link.discipline_mut().map(|q| q.discipline.report(now));
         let reported = report.as_ref().map(Reported::of).unwrap_or_default();
         let busy = link.busy.saturating_sub(ahead);
         (Self { counters: link.counters, busy, reported }, report)

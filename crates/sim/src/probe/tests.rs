@@ -137,7 +137,7 @@ fn world(tcp: Config, rate: Rate, discipline: &str, delay: Duration, plan: Probe
 fn run(mut world: World, acts: Vec<(f64, Act)>, again: Option<u64>, seconds: f64) -> Results {
     world.add_app(Box::new(Script { acts, again }));
     assert!(world.run(at(seconds), &mut |_| ControlFlow::Continue(())).is_continue());
-    world.check_conservation().unwrap();
+    crate::conservation::check_conservation(&world.net).unwrap();
     finish(world)
 }
 

@@ -55,8 +55,8 @@ impl Extras {
         }))
     }
 
-    /// Whether these settings ask for more than SACK (RFC 6675), Reno that counts ACKs, and slow start (RFC 5681): RACK,
-    /// rate reduction, pacing, ECN, timestamps, PSH, Nagle's rule, or a rule of Linux for samples and timers.
+    /// Whether these settings ask for more than SACK (RFC 6675), Reno that counts ACKs, and slow start (RFC 5681):
+    /// RACK, rate reduction, pacing, ECN, timestamps, PSH, Nagle's rule, or a rule of Linux for samples and timers.
     fn are_needed(config: &Config) -> bool {
         let sends = config.recovery == Recovery::Sack
             && config.congestion == CcKind::Reno
