@@ -1,16 +1,11 @@
-//! A TCP connection between two hosts: two ends, what they are to carry, and what was seen of them.
+//! A connection between two hosts: two ends, what they are to carry, and what was seen of them.
 
-mod port;
-
-pub(crate) use port::{BARE_HEADERS, Port, left};
-
-use narrows_tcp::{Config, Endpoint, EndpointCounters, Handshake};
+use narrows_tcp::{Config, Handshake};
 use narrows_units::{Duration, Instant};
 
+use crate::ends::Ends;
 use crate::network::Network;
 use crate::packet::Label;
-use crate::quic::QuicEnds;
-use crate::tfrc::TfrcEnds;
 
 /// The end that sends the data, and the end that takes it.
 pub(crate) const DATA: usize = 0;
@@ -35,58 +30,6 @@ impl HostConfig {
     pub(crate) fn of_tcp(tcp: Config) -> Self {
         let options_count = tcp.handshake != Handshake::SynIsPacketZero;
         Self { tcp, options_count, opaque: false, quic: None, tfrc: false }
-    }
-}
-
-/// Both ends of a connection that is not TCP's.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "always in a box, one pointer in every connection of TCP")]
-pub(crate) enum OtherEnds {
-    Quic(QuicEnds),
-    Tfrc(TfrcEnds),
-}
-
-impl OtherEnds {
-    /// The ends that hosts with these settings have, unless it is TCP.
-    pub(crate) fn new(config: &HostConfig, receiver_opens: bool) -> Option<Box<Self>> {
-        if config.tfrc {
-            return Some(Box::new(Self::Tfrc(TfrcEnds::new(config.tcp.mss))));
-        }
-        config.quic.as_ref().map(|quic| Box::new(Self::Quic(QuicEnds::new(quic, receiver_opens))))
-    }
-
-    fn wake_at(&self, end: usize) -> Instant {
-        match self {
-            Self::Quic(quic) => quic.wake_at[end],
-            Self::Tfrc(tfrc) => tfrc.wake_at(end),
-        }
-    }
-
-    fn counters(&self, end: usize) -> EndpointCounters {
-        match self {
-            Self::Quic(quic) => quic.counters(end),
-            Self::Tfrc(tfrc) => tfrc.counters(end),
-        }
-    }
-
-    fn windows(&self) -> (f64, f64) {
-        match self {
-            Self::Quic(quic) => quic.windows(),
-            Self::Tfrc(tfrc) => tfrc.windows(),
-        }
-    }
-
-    pub(crate) fn quic(&mut self) -> Option<&mut QuicEnds> {
-        if let Self::Quic(quic) = self { Some(quic) } else { None }
-    }
-
-    pub(crate) fn tfrc(&mut self) -> Option<&mut TfrcEnds> {
-        if let Self::Tfrc(tfrc) = self { Some(tfrc) } else { None }
-    }
-
-    /// What QUIC's data end believes of losses.
-    pub(crate) fn spurious(&self) -> Option<[u64; 3]> {
-        if let Self::Quic(quic) = self { Some(quic.spurious()) } else { None }
     }
 }
 
@@ -223,8 +166,7 @@ pub(crate) struct Connection {
     pub(crate) class: u16,
     /// What packets of each end begin with.
     pub(crate) labels: [Label; 2],
-    /// Both ends; where not TCP carries the data they do nothing.
-    pub(crate) ends: [Endpoint; 2],
+    pub(crate) ends: Ends,
     pub(crate) stats: FlowStats,
     /// Bytes before the object, which are not part of its size.
     pub(crate) header: u32,
@@ -233,16 +175,13 @@ pub(crate) struct Connection {
     pub(crate) tag: u32,
     /// Whose it is: users are numbered through all classes.
     pub(crate) user: u32,
-    /// Both ends where not TCP carries the data.
-    pub(crate) other: Option<Box<OtherEnds>>,
 }
 
 impl Connection {
-    /// Reads a word of each line that a segment will need which comes to an end.
+    /// Reads a word of each cache line that a segment will need which comes to an end.
     #[inline]
     pub(crate) fn prefetch(&self, end: usize) -> u64 {
-        let Some(of_end) = self.ends.get(end) else { return 0 };
-        u64::from(self.generation) ^ u64::from(of_end.is_failed()) ^ of_end.unsent() ^ of_end.cwnd().to_bits()
+        u64::from(self.generation) ^ self.ends.prefetch(end)
     }
 
     /// Bytes of the object.
@@ -250,27 +189,10 @@ impl Connection {
         self.size - u64::from(self.header)
     }
 
-    /// What an end has counted.
-    pub(crate) fn counters(&self, end: usize) -> EndpointCounters {
-        self.other.as_ref().map_or_else(|| self.ends[end].counters(), |other| other.counters(end))
-    }
-
-    /// Window and slow start threshold of the data end, packets.
-    pub(crate) fn windows(&self) -> (f64, f64) {
-        let end = &self.ends[DATA];
-        self.other.as_ref().map_or_else(|| (end.cwnd(), end.ssthresh()), |other| other.windows())
-    }
-
-    /// When an end wants to be woken.
-    #[inline]
-    pub(crate) fn wake_at(&self, end: usize) -> Instant {
-        self.other.as_ref().map_or_else(|| self.ends[end].wake_at(), |other| other.wake_at(end))
-    }
-
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
     #[inline(always)]
     pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
-        let at = self.wake_at(end).max(net.now);
+        let at = self.ends.poll(end).max(net.now);
         if self.timers[end].need(at) {
             net.wake(at, place * 2 + end as u32);
         }
@@ -327,7 +249,7 @@ mod tests {
         assert!(size_of::<Connection>() <= 704, "{}", size_of::<Connection>());
         // What lies together does not begin within a cache line.
         assert_eq!(offset_of!(Connection, labels), 64);
-        assert_eq!([offset_of!(Connection, ends), 2 * size_of::<Endpoint>()].map(|n| n % 64), [0, 0]);
+        assert_eq!([offset_of!(Connection, ends), size_of::<Ends>()].map(|n| n % 64), [0, 0]);
         assert_eq!(offset_of!(Connection, stats) % 64, 0);
     }
 }

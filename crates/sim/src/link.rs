@@ -123,7 +123,7 @@ pub(crate) enum Before {
     #[default]
     Nothing,
     /// Drop-tail, computed ahead, on a wire that loses nothing.
-    DropTail(DropTail),
+    DropTail(Box<DropTail>),
     /// A discipline that is asked for each packet.
     Discipline(Box<Bottleneck>),
 }

@@ -156,7 +156,7 @@ impl Network {
                 discipline(changing::behind_a_shaper(spec, &shape, plan.shaper, plan.seed))
             }
             (Some(QueuePlan::Ours(Spec::Fifo(limit))), Some(_)) if link.loss.is_none() => {
-                Before::DropTail(DropTail::new(*limit))
+                Before::DropTail(Box::new(DropTail::new(*limit)))
             }
             (Some(QueuePlan::Ours(spec)), Some(shape)) => discipline(spec.build(&shape, plan.seed)),
             (Some(QueuePlan::Srpt), Some(_)) => {

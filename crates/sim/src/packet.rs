@@ -63,6 +63,26 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// The header of TCP, which queues may not be able to read.
+    #[inline(always)]
+    pub(crate) fn tcp(&self) -> Option<&TcpHeader> {
+        match (&self.header.tcp, self.sealed.as_deref()) {
+            (Some(tcp), _) | (None, Some(Sealed::Tcp(tcp))) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// Payload for the receiver, bytes.
+    #[inline(always)]
+    pub(crate) fn payload(&self) -> u64 {
+        match (&self.header.tcp, self.sealed.as_deref()) {
+            (Some(tcp), _) | (None, Some(Sealed::Tcp(tcp))) => tcp.payload.into(),
+            (None, Some(Sealed::Quic(datagram))) => datagram.payload(),
+            (None, Some(Sealed::Tfrc(said))) => said.payload(),
+            (None, None) => 0,
+        }
+    }
+
     /// Fills in the key, for those who look at it: few do.
     pub(crate) fn address(&mut self) {
         let Label { src, dst, ports, end, .. } = self.label;

@@ -11,11 +11,10 @@ mod sender;
 use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant};
 
-use crate::connection::{BARE_HEADERS, Connection, DATA};
-use crate::network::Network;
-use crate::packet::{Label, NO_END, PayloadKind, Sealed};
-use crate::quic::Ask;
-use crate::world::World;
+use crate::connection::DATA;
+use crate::ends::Request;
+use crate::packet::{NO_END, PayloadKind, Sealed};
+use crate::port::{BARE_HEADERS, Port};
 use receiver::Receiver;
 use sender::Sender;
 
@@ -49,6 +48,13 @@ pub(crate) enum TfrcPacket {
     Feedback(Feedback),
 }
 
+impl TfrcPacket {
+    /// Payload, bytes.
+    pub(crate) fn payload(&self) -> u64 {
+        if let Self::Data(data) = self { data.size.into() } else { 0 }
+    }
+}
+
 /// Both ends of a flow.
 #[derive(Debug)]
 pub(crate) struct TfrcEnds {
@@ -65,6 +71,54 @@ impl TfrcEnds {
 
     pub(crate) fn wake_at(&self, end: usize) -> Instant {
         if end == DATA { self.sender.wake_at() } else { self.receiver.report_at }
+    }
+
+    /// A packet has come to the end of `port`.
+    pub(crate) fn on_packet(&mut self, packet: &TfrcPacket, port: &mut Port<'_>) {
+        let now = port.net.now;
+        let event = match packet {
+            TfrcPacket::Data(data) => {
+                if let Some(feedback) = self.receiver.arrived(now, data) {
+                    send(port, TfrcPacket::Feedback(feedback), 0);
+                }
+                TcpEvent::Delivered { bytes: data.size.into() }
+            }
+            TfrcPacket::Feedback(feedback) => {
+                let sample = self.sender.hear(now, feedback);
+                self.send_data(port);
+                TcpEvent::RttSample(sample)
+            }
+        };
+        port.events.push(event);
+    }
+
+    pub(crate) fn on_time(&mut self, port: &mut Port<'_>) {
+        let now = port.net.now;
+        if port.end == DATA {
+            let expired = self.sender.expire(now);
+            self.send_data(port);
+            port.events.extend(expired.then_some(TcpEvent::Timeout { backoff: 1 }));
+        } else if let Some(feedback) = self.receiver.expire(now) {
+            send(port, TfrcPacket::Feedback(feedback), 0);
+        }
+    }
+
+    pub(crate) fn on_request(&mut self, request: Request, port: &mut Port<'_>) {
+        match request {
+            Request::Open => port.events.push(TcpEvent::Established),
+            Request::Write(_) => {
+                self.sender.begin(port.net.now);
+                self.send_data(port);
+            }
+            Request::Finish | Request::Close => self.sender.end(),
+        }
+    }
+
+    /// Sends data, if it is time.
+    fn send_data(&mut self, port: &mut Port<'_>) {
+        if let Some(data) = self.sender.send(port.net.now) {
+            send(port, TfrcPacket::Data(data), self.size);
+        }
     }
 
     /// An expiry of the nofeedback timer counts as a timeout.
@@ -88,105 +142,15 @@ impl TfrcEnds {
     }
 }
 
-impl World {
-    /// Asks something of an end of a flow of TFRC, and does what follows.
-    pub(crate) fn ask_tfrc(&mut self, place: u32, end: usize, what: Ask) {
-        match what {
-            Ask::Open => self.work_tfrc(place, end, |_, _| Some(TcpEvent::Established)),
-            Ask::Write(_) => self.work_tfrc(place, end, |ends, at| {
-                ends.sender.begin(at.now());
-                at.data(ends);
-                None
-            }),
-            Ask::Finish | Ask::Close => self.work_tfrc(place, end, |ends, _| {
-                ends.sender.end();
-                None
-            }),
-            Ask::Wake if end == DATA => self.work_tfrc(place, end, |ends, at| {
-                let expired = ends.sender.expire(at.now());
-                at.data(ends);
-                expired.then_some(TcpEvent::Timeout { backoff: 1 })
-            }),
-            Ask::Wake => self.work_tfrc(place, end, |ends, at| {
-                if let Some(feedback) = ends.receiver.expire(at.now()) {
-                    at.send(TfrcPacket::Feedback(feedback), 0);
-                }
-                None
-            }),
-        }
-    }
-
-    /// A packet of TFRC is at its host.
-    pub(crate) fn deliver_tfrc(&mut self, label: &Label, packet: &TfrcPacket) {
-        let Label { flow, generation, end, .. } = *label;
-        if let TfrcPacket::Data(data) = packet {
-            self.probes.arrived += u64::from(data.size);
-        }
-        if self.connections.get(flow as usize).is_none_or(|c| !c.live || c.generation != generation) {
-            return;
-        }
-        self.work_tfrc(flow, usize::from(end), |ends, at| match packet {
-            TfrcPacket::Data(data) => {
-                if let Some(feedback) = ends.receiver.arrived(at.now(), data) {
-                    at.send(TfrcPacket::Feedback(feedback), 0);
-                }
-                Some(TcpEvent::Delivered { bytes: data.size.into() })
-            }
-            TfrcPacket::Feedback(feedback) => {
-                let sample = ends.sender.hear(at.now(), feedback);
-                at.data(ends);
-                Some(TcpEvent::RttSample(sample))
-            }
-        });
-    }
-
-    fn work_tfrc(
-        &mut self,
-        place: u32,
-        end: usize,
-        work: impl FnOnce(&mut TfrcEnds, &mut Around<'_>) -> Option<TcpEvent>,
-    ) {
-        let connection = &mut self.connections[place as usize];
-        let (generation, first) = (connection.generation, self.events.len());
-        let Connection { other, labels, .. } = connection;
-        let Some(ends) = other.as_deref_mut().and_then(|other| other.tfrc()) else { return };
-        let event = work(ends, &mut Around { net: &mut self.net, label: &labels[end] });
-        self.events.extend(event);
-        connection.ask_to_be_woken(place, end, &mut self.net);
-        if self.events.len() > first {
-            self.follow_all(place, end, generation, first);
-        }
-    }
-}
-
-/// Where an end's packets go.
-struct Around<'a> {
-    net: &'a mut Network,
-    label: &'a Label,
-}
-
-impl Around<'_> {
-    fn now(&self) -> Instant {
-        self.net.now
-    }
-
-    /// Sends data, if it is time.
-    fn data(&mut self, ends: &mut TfrcEnds) {
-        if let Some(data) = ends.sender.send(self.now()) {
-            self.send(TfrcPacket::Data(data), ends.size);
-        }
-    }
-
-    fn send(&mut self, packet: TfrcPacket, payload: u32) {
-        let mut boxed = self.net.pool.take();
-        let p = &mut *boxed.0;
-        p.label = *self.label;
-        p.label.kind = if payload > 0 { PayloadKind::Bulk } else { PayloadKind::Control };
-        p.left = NO_END;
-        (p.header.tcp, p.header.quic) = (None, None);
-        p.header.len = Bytes(u64::from(BARE_HEADERS + payload));
-        (p.header.ecn, p.header.dscp) = (Ecn::default(), p.label.dscp);
-        p.sealed = Some(Box::new(Sealed::Tfrc(packet)));
-        self.net.send(boxed);
-    }
+fn send(port: &mut Port<'_>, packet: TfrcPacket, payload: u32) {
+    let mut boxed = port.net.pool.take();
+    let p = &mut *boxed.0;
+    p.label = *port.label;
+    p.label.kind = if payload > 0 { PayloadKind::Bulk } else { PayloadKind::Control };
+    p.left = NO_END;
+    (p.header.tcp, p.header.quic) = (None, None);
+    p.header.len = Bytes(u64::from(BARE_HEADERS + payload));
+    (p.header.ecn, p.header.dscp) = (Ecn::default(), p.label.dscp);
+    p.sealed = Some(Box::new(Sealed::Tfrc(packet)));
+    port.net.send(boxed);
 }

@@ -1,22 +1,21 @@
 //! The whole: network, connections, applications, and the loop that lets time pass.
 
-mod ends;
-
 use core::ops::ControlFlow;
 
-use narrows_tcp::{Endpoint, TcpEvent};
-use narrows_units::{Dscp, Instant, SeqNum};
+use narrows_tcp::TcpEvent;
+use narrows_units::{Dscp, Instant};
 
-use crate::app::App;
+use crate::app::{App, Happened};
 use crate::connection::{
-    Connection, DATA, FlowStats, HostConfig, OptionalInstant, OtherEnds, RECEIVER, SERVICE, Timers,
+    Connection, DATA, FlowStats, HostConfig, OptionalInstant, RECEIVER, SERVICE, Timers,
 };
 use crate::edge::Edges;
+use crate::ends::{Ends, Request};
 use crate::event::Event;
 use crate::network::{Host, Network};
-use crate::packet::{Label, OPAQUE_PORT, PayloadKind};
+use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt};
+use crate::port::Port;
 use crate::probe::Probes;
-use crate::quic::Ask;
 
 /// What an application wants carried.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +146,7 @@ impl World {
             Event::Arrive(_) | Event::Deliver(_) => unreachable!("the caller has seen to it"),
             Event::Free(link) => self.net.free(link),
             Event::Serve(link) => self.net.service(link),
-            Event::End(place) => self.wake_end(place / 2, (place % 2) as usize),
+            Event::End(place) => self.on_time(place / 2, (place % 2) as usize),
             Event::App { app, token } => self.with_app(app, |a, world| a.wake(world, token)),
             Event::Probe(probe) => self.probe(probe),
             Event::Shape(place) => self.net.shape(place),
@@ -176,14 +175,10 @@ impl World {
             u32::try_from(self.connections.len()).expect("a scenario is checked to have fewer connections")
         });
         let generation = again.map_or(0, |p| self.connections[p as usize].generation + 1);
-        let configs = transfer.config.map(|c| &self.configs[usize::from(c)].tcp);
-        // Sequence numbers start at zero: captures are read by people.
-        let ends = configs.map(|c| Endpoint::new(c, SeqNum(0)));
-        let other =
-            OtherEnds::new(&self.configs[usize::from(transfer.config[DATA])], transfer.receiver_opens);
+        let configs = transfer.config.map(|c| &self.configs[usize::from(c)]);
+        let ends = Ends::new(configs, transfer.receiver_opens);
         let connection = Connection {
             ends,
-            other,
             timers: [Timers::default(); 2],
             labels: self.labels(place, generation, &transfer),
             config: transfer.config,
@@ -212,7 +207,7 @@ impl World {
         }
         self.probes.opened(place, &mut self.connections[place as usize]);
         let opener = if transfer.receiver_opens { RECEIVER } else { DATA };
-        self.ask(place, opener, Ask::Open);
+        self.ask(place, opener, Request::Open);
         place
     }
 
@@ -250,7 +245,7 @@ impl World {
         if !connection.begun {
             return;
         }
-        self.ask(place, DATA, Ask::Write(bytes));
+        self.ask(place, DATA, Request::Write(bytes));
     }
 
     /// Takes a connection out of the world; its place is used again.
@@ -262,6 +257,172 @@ impl World {
             self.probes.retired(self.net.now, connection, lost);
             self.free.push(place);
         }
+    }
+
+    /// A packet is at its host.
+    #[inline(always)]
+    fn deliver(&mut self, packet: Pkt) {
+        if packet.0.label.end == DATAGRAM {
+            self.probes.datagram(self.net.now, &packet.0);
+        } else {
+            self.on_packet(&packet.0);
+        }
+        self.net.pool.give(packet);
+    }
+
+    /// A packet of a connection is at its host.
+    #[inline(always)]
+    fn on_packet(&mut self, packet: &Packet) {
+        let Label { flow, generation, end, .. } = packet.label;
+        let end = usize::from(end);
+        if end == RECEIVER {
+            self.probes.arrived += packet.payload();
+        }
+        // A late copy for a connection that is gone is taken from the wire; a real host would answer with a reset that
+        // nobody awaits, or not at all.
+        if self.connections.get(flow as usize).is_none_or(|c| c.generation != generation || !c.live) {
+            return;
+        }
+        if end == RECEIVER && !self.edges.is_empty() {
+            self.edges.arrived(packet);
+        }
+        self.at_end(flow, end, |ends, port| ends.on_packet(packet, port));
+    }
+
+    /// A wake-up of one end has come.
+    fn on_time(&mut self, place: u32, end: usize) {
+        let now = self.net.now;
+        let connection = &mut self.connections[place as usize];
+        if !connection.timers[end].came(now) || !connection.live {
+            return;
+        }
+        if connection.ends.poll(end) > now {
+            connection.ask_to_be_woken(place, end, &mut self.net);
+        } else {
+            self.at_end(place, end, |ends, port| ends.on_time(port));
+        }
+    }
+
+    /// Asks something of one end of a connection, and does what follows from its events.
+    fn ask(&mut self, place: u32, end: usize, request: Request) {
+        self.at_end(place, end, |ends, port| ends.on_request(request, port));
+    }
+
+    /// Lets one end of a connection work, and does what follows from its events.
+    #[inline(always)]
+    fn at_end(&mut self, place: u32, end: usize, work: impl FnOnce(&mut Ends, &mut Port<'_>)) {
+        let connection = &mut self.connections[place as usize];
+        let (generation, first) = (connection.generation, self.events.len());
+        let mut port = Port {
+            net: &mut self.net,
+            probes: &mut self.probes,
+            events: &mut self.events,
+            label: &connection.labels[end],
+            config: &self.configs[usize::from(connection.config[end])],
+            split: if end == DATA { self.edges.of(place) } else { None },
+            end,
+            stats: &mut connection.stats,
+            size: connection.size,
+            user_index: connection.user_index,
+        };
+        work(&mut connection.ends, &mut port);
+        connection.ask_to_be_woken(place, end, &mut self.net);
+        if self.events.len() > first {
+            self.follow_all(place, end, generation, first);
+        }
+    }
+
+    /// Does what follows from what the events of one end of a connection: all from number `first` on. What follows may
+    /// work on an end again, whose events come after these.
+    #[inline(never)]
+    pub(crate) fn follow_all(&mut self, place: u32, end: usize, generation: u32, first: usize) {
+        let mut at = first;
+        // An application may retire the connection and open another in its place.
+        let same = |c: &Connection| c.live && c.generation == generation;
+        while let Some(&event) = self.events.get(at)
+            && same(&self.connections[place as usize])
+        {
+            at += 1;
+            self.follow(place, end, event);
+        }
+        self.events.truncate(first);
+    }
+
+    /// What an event of an end means for the transfer.
+    pub(crate) fn follow(&mut self, place: u32, end: usize, event: TcpEvent) {
+        let now = self.net.now;
+        let connection = &mut self.connections[place as usize];
+        self.probes.on_event(now, end, event, connection);
+        match event {
+            TcpEvent::Established if end == RECEIVER => {
+                connection.stats.established.note(now);
+                if connection.request > 0 {
+                    let bytes = u64::from(connection.request);
+                    self.ask(place, RECEIVER, Request::Write(bytes));
+                }
+            }
+            TcpEvent::Established => {
+                connection.stats.established.note(now);
+                if connection.request == 0 {
+                    self.begin(place);
+                }
+            }
+            TcpEvent::Delivered { bytes } if end == DATA => {
+                let asked = connection.request > 0;
+                connection.request =
+                    connection.request.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+                if asked && connection.request == 0 {
+                    self.begin(place);
+                }
+            }
+            TcpEvent::Delivered { bytes } => {
+                let stats = &mut connection.stats;
+                stats.took(now, bytes);
+                if stats.delivered >= connection.size && stats.delivered_at == OptionalInstant::NEVER {
+                    stats.delivered_at = OptionalInstant::at(now);
+                    if connection.ends.receiver_closes() {
+                        self.ask(place, RECEIVER, Request::Close);
+                    }
+                    self.tell_app(place, Happened::Delivered);
+                }
+            }
+            TcpEvent::Acked { bytes } if end == DATA => {
+                let stats = &mut connection.stats;
+                stats.acked += bytes;
+                if stats.acked >= connection.size && stats.acked_at == OptionalInstant::NEVER {
+                    stats.acked_at = OptionalInstant::at(now);
+                    self.tell_app(place, Happened::Acked);
+                }
+            }
+            TcpEvent::PeerClosed if end == RECEIVER => {
+                self.ask(place, RECEIVER, Request::Close);
+            }
+            TcpEvent::Closed if end == DATA => self.tell_app(place, Happened::Closed),
+            TcpEvent::Failed if !connection.stats.failed => {
+                connection.stats.failed = true;
+                self.tell_app(place, Happened::Failed);
+            }
+            _ => {}
+        }
+    }
+
+    /// The data end sends what it is to carry.
+    fn begin(&mut self, place: u32) {
+        let connection = &mut self.connections[place as usize];
+        connection.begun = true;
+        let (size, close) = (connection.size, connection.close);
+        if size > 0 {
+            self.ask(place, DATA, Request::Write(size));
+        }
+        if close && size < u64::MAX {
+            self.ask(place, DATA, Request::Finish);
+        }
+    }
+
+    pub(super) fn tell_app(&mut self, place: u32, what: Happened) {
+        let connection = &self.connections[place as usize];
+        let (app, tag) = (connection.app, connection.tag);
+        self.with_app(app, |a, world| a.happened(world, place, tag, what));
     }
 }
 

@@ -91,7 +91,7 @@ impl Epochs {
             self.known.resize(place + 1, Known::default());
         }
         let known = &mut self.known[place];
-        let sent = c.counters(DATA).data_sent;
+        let sent = c.ends.counters(DATA).data_sent;
         if !c.live || c.stats.failed || c.stats.delivered >= c.size {
             known.epochs = 0;
             return None;

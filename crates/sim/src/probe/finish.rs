@@ -67,7 +67,7 @@ pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
     out.put("wasted", share(arrived.saturating_sub(delivered), arrived));
     if let Some(at) = plan.bottleneck() {
         let (link, shape) = (&plan.links[at], links[at].shape);
-        let full = |payload: u32| u64::from(payload + crate::connection::BARE_HEADERS);
+        let full = |payload: u32| u64::from(payload + crate::port::BARE_HEADERS);
         let framed = shape.map(|s| s.wire_len(narrows_units::Bytes(full(plan.mss))).get());
         // The most payload the link can carry, in full packets without options.
         let most = framed.map(|len| link.rate.as_bps() as f64 * f64::from(plan.mss) / len as f64);

@@ -50,7 +50,7 @@ struct Done {
 impl Done {
     /// What one connection did so far, `lost` data segments among it.
     fn of(c: &Connection, lost: u64) -> Self {
-        let k = c.counters(DATA);
+        let k = c.ends.counters(DATA);
         Self {
             delivered: c.stats.delivered,
             data_sent: k.data_sent,
@@ -153,7 +153,7 @@ impl Flows {
         flow.before = flow.before.plus(Done::of(c, lost));
         flow.stall = flow.stall.max(stalls(&c.stats, now, c.stats.delivered < c.size).0);
         flow.connected = flow.connected.min(c.stats.established);
-        flow.backoff_max = flow.backoff_max.max(c.counters(DATA).max_backoff);
+        flow.backoff_max = flow.backoff_max.max(c.ends.counters(DATA).max_backoff);
     }
 
     /// Counting begins: stalls count as far as they lie after `now`.

@@ -36,9 +36,9 @@ pub(super) struct Tally {
 impl Tally {
     /// What one connection did so far.
     pub(super) fn of(c: &Connection, lost: u64) -> Self {
-        let k: EndpointCounters = c.counters(DATA);
+        let k: EndpointCounters = c.ends.counters(DATA);
         let syn_retries =
-            [DATA, RECEIVER].into_iter().map(|end| u64::from(c.counters(end).syn_retries)).sum();
+            [DATA, RECEIVER].into_iter().map(|end| u64::from(c.ends.counters(end).syn_retries)).sum();
         Self {
             connections: 1,
             delivered: c.stats.delivered,
@@ -48,7 +48,7 @@ impl Tally {
             fast_retransmits: k.fast_retransmits.into(),
             syn_retries,
             lost,
-            quic: c.other.as_ref().and_then(|other| other.spurious()),
+            quic: c.ends.spurious(),
         }
     }
 

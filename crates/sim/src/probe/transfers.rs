@@ -112,7 +112,7 @@ impl Transfers {
             self.unkept += 1;
             return;
         }
-        let (s, k) = (&c.stats, c.counters(DATA));
+        let (s, k) = (&c.stats, c.ends.counters(DATA));
         let since = |at: OptionalInstant| at.come().map_or(NONE, |at| at.since(s.first_attempt));
         let outcome = match (s.delivered_at.come(), s.failed) {
             (Some(_), _) => TransferEnd::Done,

@@ -7,7 +7,7 @@ use narrows_units::{Duration, Instant};
 use super::flows::Flows;
 use super::plan::ProbePlan;
 use super::report::{Tables, integers, numbers};
-use crate::connection::{Connection, DATA};
+use crate::connection::Connection;
 use crate::statistics::mean;
 
 /// Flows of which windows are kept: the first so many of those that last.
@@ -42,9 +42,8 @@ impl Windows {
         }
         for (flow, place) in flows.places().take_while(|(flow, _)| *flow < FLOWS) {
             let c = &connections[place as usize];
-            let end = &c.ends[DATA];
-            self.estimates.extend(end.cc_estimates().map(|estimates| (self.rows.len(), estimates)));
-            let (cwnd, ssthresh) = c.windows();
+            self.estimates.extend(c.ends.cc_estimates().map(|estimates| (self.rows.len(), estimates)));
+            let (cwnd, ssthresh) = c.ends.windows();
             self.rows.push(Window { at: now, flow, class: c.class, cwnd, ssthresh });
         }
     }

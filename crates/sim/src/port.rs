@@ -1,10 +1,10 @@
-//! What an end of TCP's sends becomes a packet, and what it tells is counted.
+//! What an end sends becomes a packet, and what it tells is counted or kept for the world to follow.
 
 use narrows_tcp::{Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Ecn};
 use narrows_wire::{Flags, TcpHeader};
 
-use super::{DATA, FlowStats, RECEIVER};
+use crate::connection::{DATA, FlowStats, HostConfig, RECEIVER};
 use crate::edge::PathSplit;
 use crate::network::Network;
 use crate::packet::{Label, NO_END, PayloadKind, Sealed};
@@ -18,9 +18,8 @@ pub(crate) struct Port<'a> {
     pub(crate) events: &'a mut Vec<TcpEvent>,
     /// What packets begin with.
     pub(crate) label: &'a Label,
-    pub(crate) options_count: bool,
-    /// Whether queues cannot read the headers.
-    pub(crate) opaque: bool,
+    /// Settings of its host.
+    pub(crate) config: &'a HostConfig,
     /// Which class it is of, if an edge divides it and this end sends the data.
     pub(crate) split: Option<&'a mut PathSplit>,
     /// Which end it is, and what else of the connection is needed to count.
@@ -31,7 +30,7 @@ pub(crate) struct Port<'a> {
 }
 
 impl Port<'_> {
-    /// Counts what an end tells, if nothing else follows from it.
+    /// Counts what an end of TCP's tells, if nothing else follows from it.
     #[inline(always)]
     fn count(&mut self, event: TcpEvent) -> bool {
         match event {
@@ -86,9 +85,9 @@ impl Io for Port<'_> {
             p.sent = self.net.now;
         }
         p.header.quic = None;
-        p.header.len = Bytes(u64::from(wire_len(tcp, self.options_count)));
+        p.header.len = Bytes(u64::from(wire_len(tcp, self.config.options_count)));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
-        if self.opaque {
+        if self.config.opaque {
             p.sealed = p.header.tcp.take().map(|tcp| Box::new(Sealed::Tcp(tcp)));
         }
         self.net.send(packet);

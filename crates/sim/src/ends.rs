@@ -1,0 +1,158 @@
+//! Both ends of a connection, whatever they speak: TCP, QUIC or TFRC. An end takes the packets that come to it, what an
+//! application wants, and the time when it asked for it; what it sends and tells goes to its [`Port`]. A datagram of no
+//! connection comes to no end: nobody answers it.
+
+use narrows_tcp::cc::CcEstimates;
+use narrows_tcp::{Config, Endpoint, EndpointCounters};
+use narrows_units::{Instant, SeqNum};
+
+use crate::connection::{DATA, HostConfig};
+use crate::packet::{Packet, Sealed};
+use crate::port::Port;
+use crate::quic::QuicEnds;
+use crate::tfrc::TfrcEnds;
+
+/// What an application wants of an end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Request {
+    Open,
+    /// To send so many bytes more; `u64::MAX` without end.
+    Write(u64),
+    /// Nothing more will be written.
+    Finish,
+    /// The connection is no longer needed.
+    Close,
+}
+
+/// Both ends of a connection. TCP's lie in the connection itself: there may be a million.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "TCP's ends are in place: a pointer more costs each packet a cache line"
+)]
+pub(crate) enum Ends {
+    Tcp([Endpoint; 2]),
+    Quic(Box<QuicEnds>),
+    Tfrc(Box<TfrcEnds>),
+}
+
+impl Ends {
+    /// Ends with these settings, that of the data end first.
+    pub(crate) fn new(configs: [&HostConfig; 2], receiver_opens: bool) -> Self {
+        let config = configs[DATA];
+        if config.tfrc {
+            return Self::Tfrc(Box::new(TfrcEnds::new(config.tcp.mss)));
+        }
+        match &config.quic {
+            Some(quic) => Self::Quic(Box::new(QuicEnds::new(quic, receiver_opens))),
+            // Sequence numbers start at zero: captures are read by people.
+            None => Self::Tcp(configs.map(|config| Endpoint::new(&config.tcp, SeqNum(0)))),
+        }
+    }
+
+    /// A packet has come to the end of `port`.
+    #[inline(always)]
+    pub(crate) fn on_packet(&mut self, packet: &Packet, port: &mut Port<'_>) {
+        match self {
+            Self::Tcp(ends) => {
+                if let Some(tcp) = packet.tcp() {
+                    let (config, now) = (&port.config.tcp, port.net.now);
+                    ends[port.end].receive(config, now, tcp, packet.header.ecn, port);
+                }
+            }
+            Self::Quic(quic) => {
+                if let Some(Sealed::Quic(datagram)) = packet.sealed.as_deref() {
+                    quic.on_datagram(datagram, packet.header.ecn, port);
+                }
+            }
+            Self::Tfrc(tfrc) => {
+                if let Some(Sealed::Tfrc(said)) = packet.sealed.as_deref() {
+                    tfrc.on_packet(said, port);
+                }
+            }
+        }
+    }
+
+    /// The instant has come that [`Ends::poll`] has told.
+    pub(crate) fn on_time(&mut self, port: &mut Port<'_>) {
+        match self {
+            Self::Tcp(ends) => {
+                let (config, now) = (&port.config.tcp, port.net.now);
+                ends[port.end].wake(config, now, port);
+            }
+            Self::Quic(quic) => quic.on_time(port),
+            Self::Tfrc(tfrc) => tfrc.on_time(port),
+        }
+    }
+
+    /// An application wants something.
+    pub(crate) fn on_request(&mut self, request: Request, port: &mut Port<'_>) {
+        match self {
+            Self::Tcp(ends) => {
+                let (config, now): (&Config, Instant) = (&port.config.tcp, port.net.now);
+                let end = &mut ends[port.end];
+                match request {
+                    Request::Open => end.open(config, now, port),
+                    Request::Write(bytes) => end.write(config, now, bytes, port),
+                    Request::Finish | Request::Close => end.close(config, now, port),
+                }
+            }
+            Self::Quic(quic) => quic.on_request(request, port),
+            Self::Tfrc(tfrc) => tfrc.on_request(request, port),
+        }
+    }
+
+    /// When an end wants [`Ends::on_time`]; [`Instant::FAR_FUTURE`] if never.
+    #[inline(always)]
+    pub(crate) fn poll(&self, end: usize) -> Instant {
+        match self {
+            Self::Tcp(ends) => ends[end].wake_at(),
+            Self::Quic(quic) => quic.wake_at(end),
+            Self::Tfrc(tfrc) => tfrc.wake_at(end),
+        }
+    }
+
+    /// Whether who has all that it wanted closes (RFC 9000, section 10.2).
+    pub(crate) const fn receiver_closes(&self) -> bool {
+        !matches!(self, Self::Tcp(_))
+    }
+
+    /// What an end has counted.
+    pub(crate) fn counters(&self, end: usize) -> EndpointCounters {
+        match self {
+            Self::Tcp(ends) => ends[end].counters(),
+            Self::Quic(quic) => quic.counters(end),
+            Self::Tfrc(tfrc) => tfrc.counters(end),
+        }
+    }
+
+    /// Window and slow start threshold of the data end, packets.
+    pub(crate) fn windows(&self) -> (f64, f64) {
+        match self {
+            Self::Tcp(ends) => (ends[DATA].cwnd(), ends[DATA].ssthresh()),
+            Self::Quic(quic) => quic.windows(),
+            Self::Tfrc(tfrc) => tfrc.windows(),
+        }
+    }
+
+    /// What congestion control of TCP's data end has estimated.
+    pub(crate) fn cc_estimates(&self) -> Option<CcEstimates> {
+        if let Self::Tcp(ends) = self { ends[DATA].cc_estimates() } else { None }
+    }
+
+    /// What QUIC's data end believes of losses.
+    pub(crate) fn spurious(&self) -> Option<[u64; 3]> {
+        if let Self::Quic(quic) = self { Some(quic.spurious()) } else { None }
+    }
+
+    /// Reads a word of each cache line that a segment will need which comes to an end.
+    #[inline]
+    pub(crate) fn prefetch(&self, end: usize) -> u64 {
+        match self {
+            Self::Tcp(ends) => ends
+                .get(end)
+                .map_or(0, |end| u64::from(end.is_failed()) ^ end.unsent() ^ end.cwnd().to_bits()),
+            _ => 0,
+        }
+    }
+}
