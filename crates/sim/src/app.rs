@@ -27,6 +27,7 @@ use narrows_tcp::Handshake;
 use narrows_units::{Dscp, Duration, Instant};
 
 use crate::build::{Groups, TrafficConfigs, derive};
+use crate::ids::{AppId, FlowId, HostId};
 use crate::parts::Part;
 use crate::world::{Transfer, World};
 
@@ -46,13 +47,13 @@ pub(crate) enum Happened {
 /// An application. It is called with the world it lives in.
 pub(crate) trait App {
     /// The run begins; `me` is the application's place, for timers and transfers.
-    fn start(&mut self, world: &mut World, me: u32);
+    fn start(&mut self, world: &mut World, me: AppId);
     /// A timer set with `token` is due.
     fn wake(&mut self, world: &mut World, token: u32) {
         let _ = (world, token);
     }
     /// Something happened to the connection at `place`, which the application numbered `tag`.
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         let _ = (world, place, tag, what);
     }
 }
@@ -189,13 +190,13 @@ impl Common {
     }
 
     /// The hosts at both ends of `user`'s connections.
-    fn hosts(&self, user: u32) -> (u32, u32) {
+    fn hosts(&self, user: u32) -> (HostId, HostId) {
         let index = self.first_host.wrapping_add(user);
         (self.groups.host(self.from, index), self.groups.host(self.to, index))
     }
 
     /// Opens a connection for `fetch` and gives its place.
-    fn open(&self, world: &mut World, me: u32, fetch: &Fetch, tag: u32) -> u32 {
+    fn open(&self, world: &mut World, me: AppId, fetch: &Fetch, tag: u32) -> FlowId {
         let (from, to) = self.hosts(fetch.user);
         let transfer = Transfer {
             from,

@@ -12,6 +12,7 @@ use narrows_units::{Instant, Rate};
 
 use crate::connection::HostConfig;
 use crate::edge::Edges;
+use crate::ids::{HostId, LinkId, NodeId, RouteId};
 use crate::link::Changing;
 use crate::loss::Loss;
 use crate::network::{LinkPlan, Network, QueuePlan, ShaperPlan};
@@ -27,9 +28,9 @@ pub(crate) struct Groups(Vec<Range<u32>>);
 
 impl Groups {
     /// Host `index` of group `group`; beyond the last it begins again.
-    pub(crate) fn host(&self, group: usize, index: u32) -> u32 {
+    pub(crate) fn host(&self, group: usize, index: u32) -> HostId {
         let range = &self.0[group];
-        range.start + index % (range.end - range.start).max(1)
+        HostId(range.start + index % (range.end - range.start).max(1))
     }
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn build(
     }
     for (at, link) in scenario.topology.links.iter().enumerate() {
         if let Some(back) = link.back.filter(|back| *back > at) {
-            net.pair(number(at), number(back));
+            net.pair(LinkId::of(at), LinkId::of(back));
         }
     }
     add_rules(&mut net, scenario, part)?;
@@ -97,7 +98,7 @@ pub(crate) fn build(
     let edges = Edges::new(
         &scenario.topology,
         stream(seed, EDGES, part),
-        |from, to| from * nodes + to,
+        |from, to| RouteId(from.0 * nodes + to.0),
         |links| net.add_route(links),
     );
     let mut configs: Vec<HostConfig> = Vec::new();
@@ -127,7 +128,7 @@ fn check_routes(net: &Network, scenario: &Scenario) -> Result<(), BuildError> {
     for traffic in &scenario.traffic {
         let (from, to) = (topology.hosts[traffic.from].at, topology.hosts[traffic.to].at);
         for (a, b) in [(from, to), (to, from)] {
-            if !net.has_route(number(a), number(b)) {
+            if !net.has_route(NodeId::of(a), NodeId::of(b)) {
                 return Err(BuildError(format!(
                     "traffic '{}': no way from node '{}' to node '{}'; add a link",
                     traffic.name, topology.nodes[a], topology.nodes[b]
@@ -185,8 +186,8 @@ fn link_plan<'a>(
     let purpose = LINKS + 2 * at as u64;
     let instants = link.drop_at.iter().map(|d| Instant::default() + *d).collect();
     Ok(LinkPlan {
-        from: number(link.from),
-        to: number(link.to),
+        from: NodeId::of(link.from),
+        to: NodeId::of(link.to),
         shape: Some(ShaperConfig { users, ..link.shaper(scenario.mtu) }),
         delay: link.delay,
         discipline: Some(discipline),
@@ -233,7 +234,7 @@ fn add_rules(net: &mut Network, scenario: &Scenario, part: Part<'_>) -> Result<(
     for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
         let Some((next, modem)) = behind(&scenario.topology, link) else { continue };
         if part.has_link(at) {
-            net.feed(number(at), number(next));
+            net.feed(LinkId::of(at), LinkId::of(next));
         }
         let rule = match &link.shaping {
             Shaping::Known => Rule::Known,
@@ -245,7 +246,13 @@ fn add_rules(net: &mut Network, scenario: &Scenario, part: Part<'_>) -> Result<(
         };
         let config = ShaperConfig { rate: modem.rate, users, ..link.shaper(scenario.mtu) };
         if part.has_link(at) {
-            net.set_rule(Shaped { link: number(at), behind: number(next), spec: spec.clone(), config, rule });
+            net.set_rule(Shaped {
+                link: LinkId::of(at),
+                behind: LinkId::of(next),
+                spec: spec.clone(),
+                config,
+                rule,
+            });
         }
     }
     Ok(())
@@ -259,7 +266,7 @@ fn add_hosts(net: &mut Network, scenario: &Scenario, seed: u64) -> Groups {
         let first = number(net.hosts.len());
         // Chance moves those who send data: what an ACK does to a receiver takes no decision that phases could lock.
         let sends = scenario.traffic.iter().any(|t| t.from == index);
-        let number_of_group = net.add_group(number(group.at), Some(group.rate));
+        let number_of_group = net.add_group(NodeId::of(group.at), Some(group.rate));
         if sends {
             net.groups[index].dephase = scenario.dephase;
         }

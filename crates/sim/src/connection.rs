@@ -4,6 +4,7 @@ use narrows_tcp::{Config, Handshake};
 use narrows_units::{Duration, Instant};
 
 use crate::ends::Ends;
+use crate::ids::{AppId, FlowId};
 use crate::network::Network;
 use crate::packet::Label;
 
@@ -171,7 +172,7 @@ pub(crate) struct Connection {
     /// Bytes before the object, which are not part of its size.
     pub(crate) header: u32,
     /// The application it belongs to, and that application's own number for it.
-    pub(crate) app: u32,
+    pub(crate) app: AppId,
     pub(crate) tag: u32,
     /// Whose it is: users are numbered through all classes.
     pub(crate) user: u32,
@@ -191,10 +192,10 @@ impl Connection {
 
     /// Sees to it that one end of this connection, which has `place`, is woken when it wants to be.
     #[inline(always)]
-    pub(crate) fn ask_to_be_woken(&mut self, place: u32, end: usize, net: &mut Network) {
+    pub(crate) fn ask_to_be_woken(&mut self, place: FlowId, end: usize, net: &mut Network) {
         let at = self.ends.poll(end).max(net.now);
         if self.timers[end].need(at) {
-            net.wake(at, place * 2 + end as u32);
+            net.wake(at, place, end);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::network::Network;
 pub(crate) fn check_conservation(net: &Network) -> Result<(), String> {
     let mut boxes = 0;
     for (id, link) in net.links.iter().enumerate() {
-        let pair = [Some(link), link.reverse.map(|other| &net.links[other as usize])];
+        let pair = [Some(link), link.reverse.map(|other| &net.links[other.index()])];
         // A reverse path keeps packets of either direction: how many of which, it does not tell.
         let held: usize = pair.into_iter().flatten().map(SimLink::held).sum();
         let missing: i128 = pair.into_iter().flatten().map(SimLink::missing).sum();

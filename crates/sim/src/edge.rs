@@ -9,6 +9,7 @@ use narrows_scenario::{Policy, Topology};
 use narrows_units::{Dscp, Instant};
 
 use crate::connection::{Connection, DATA, HostConfig, RECEIVER};
+use crate::ids::{FlowId, LinkId, NodeId, RouteId};
 use crate::packet::{Label, Packet};
 
 /// How connections of one route are split.
@@ -16,7 +17,7 @@ use crate::packet::{Label, Packet};
 struct Division {
     policy: Policy,
     /// Routes of the classes.
-    routes: [u32; 2],
+    routes: [RouteId; 2],
     mark: Option<[Dscp; 2]>,
 }
 
@@ -28,10 +29,10 @@ pub(crate) struct PathSplit {
     generation: u32,
     /// Packets of data it may still send in its class; then it is of the other.
     left: u32,
-    now: (u32, Dscp),
-    then: (u32, Dscp),
+    now: (RouteId, Dscp),
+    then: (RouteId, Dscp),
     /// What packets of the first class have, and whether the route tells.
-    first: (u32, Dscp),
+    first: (RouteId, Dscp),
     by_route: bool,
     /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at
     /// once, in their order.
@@ -40,7 +41,7 @@ pub(crate) struct PathSplit {
 
 impl PathSplit {
     /// A packet of data is about to be sent: its route and codepoint.
-    pub(crate) fn sends(&mut self) -> (u32, Dscp) {
+    pub(crate) fn sends(&mut self) -> (RouteId, Dscp) {
         if self.left == 0 {
             return self.then;
         }
@@ -74,8 +75,8 @@ impl Edges {
     pub(crate) fn new(
         topology: &Topology,
         seed: u64,
-        ordinary: impl Fn(u32, u32) -> u32,
-        mut add_route: impl FnMut(Vec<u32>) -> u32,
+        ordinary: impl Fn(NodeId, NodeId) -> RouteId,
+        mut add_route: impl FnMut(Vec<LinkId>) -> RouteId,
     ) -> Self {
         let mut edges = Self { rng: Rng::with_seed(seed), ..Self::default() };
         if topology.edges.is_empty() {
@@ -84,20 +85,19 @@ impl Edges {
         let mut nodes: Vec<usize> = topology.hosts.iter().map(|h| h.at).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let number = |at: usize| u32::try_from(at).expect("a scenario is checked to have fewer");
         for (from, to) in
             nodes.iter().flat_map(|a| nodes.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b)
         {
             let Some((edge, ways)) = topology.divided(from, to) else { continue };
-            let place = ordinary(number(from), number(to));
+            let place = ordinary(NodeId::of(from), NodeId::of(to));
             let routes = match edge.paths {
                 None => [place; 2],
-                Some(_) => ways.map(|way| add_route(way.into_iter().map(number).collect())),
+                Some(_) => ways.map(|way| add_route(way.into_iter().map(LinkId::of).collect())),
             };
-            if edges.divisions.len() <= place as usize {
-                edges.divisions.resize(place as usize + 1, None);
+            if edges.divisions.len() <= place.index() {
+                edges.divisions.resize(place.index() + 1, None);
             }
-            edges.divisions[place as usize] =
+            edges.divisions[place.index()] =
                 Some(Box::new(Division { policy: edge.policy, routes, mark: edge.mark }));
         }
         edges
@@ -108,8 +108,8 @@ impl Edges {
     }
 
     /// A connection was opened: it gets its class, route and codepoint.
-    pub(crate) fn opened(&mut self, place: u32, c: &mut Connection, configs: &[HostConfig]) {
-        let at = place as usize;
+    pub(crate) fn opened(&mut self, place: FlowId, c: &mut Connection, configs: &[HostConfig]) {
+        let at = place.index();
         if at >= self.connections.len() {
             self.connections.resize_with(at + 1, PathSplit::default);
         }
@@ -123,13 +123,13 @@ impl Edges {
 
     /// A flow of datagrams begins, whose end nobody knows, with the ordinary route and its own codepoint: what is to be
     /// known of it, if it is split.
-    pub(crate) fn datagrams(&mut self, route: u32, dscp: Dscp) -> Option<PathSplit> {
+    pub(crate) fn datagrams(&mut self, route: RouteId, dscp: Dscp) -> Option<PathSplit> {
         self.divide(Label { route, dscp, ..Label::default() }, u64::MAX)
     }
 
     /// The class of what has this label and carries so many full packets.
     fn divide(&mut self, label: Label, carries: u64) -> Option<PathSplit> {
-        let Some(Some(division)) = self.divisions.get(label.route as usize) else { return None };
+        let Some(Some(division)) = self.divisions.get(label.route.index()) else { return None };
         let own = label.dscp;
         let (class, left) = match division.policy {
             Policy::Random => (usize::from(self.rng.bool()), u32::MAX),
@@ -151,13 +151,13 @@ impl Edges {
     }
 
     /// What is known of the connection in a place, if it is split.
-    pub(crate) fn of(&mut self, place: u32) -> Option<&mut PathSplit> {
-        self.connections.get_mut(place as usize).filter(|d| d.live)
+    pub(crate) fn of(&mut self, place: FlowId) -> Option<&mut PathSplit> {
+        self.connections.get_mut(place.index()).filter(|d| d.live)
     }
 
     /// A packet for a receiver is at its host.
     pub(crate) fn arrived(&mut self, packet: &Packet) {
-        let Some(d) = self.connections.get_mut(packet.label.flow as usize) else { return };
+        let Some(d) = self.connections.get_mut(packet.label.flow.index()) else { return };
         let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };
         if !d.live || d.generation != packet.label.generation {
             return;

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 
 use narrows_units::Instant;
 
+use crate::ids::{AppId, FlowId, LinkId};
 use crate::packet::Pkt;
 
 /// What can happen. The number is the place of whatever it happens to.
@@ -16,13 +17,13 @@ pub(crate) enum Event {
     /// A packet is at its host.
     Deliver(Pkt),
     /// A link has sent a packet and may take the next.
-    Free(u32),
+    Free(LinkId),
     /// A discipline asked to be looked at.
-    Serve(u32),
-    /// One end of a connection asked to be woken: twice the connection's place, plus the end.
-    End(u32),
+    Serve(LinkId),
+    /// One end of a connection asked to be woken.
+    End(FlowId, u8),
     /// A timer of an application rings: the application's place, and its own word for what is due.
-    App { app: u32, token: u32 },
+    App { app: AppId, token: u32 },
     /// Probes look at the world.
     Probe(u32),
     /// The rate of a shaper may change.

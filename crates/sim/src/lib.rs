@@ -14,6 +14,7 @@ mod edge;
 mod ends;
 mod event;
 pub mod figures;
+mod ids;
 mod link;
 mod loss;
 mod network;

@@ -9,6 +9,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::{Begun, DropTail};
 use crate::event::{Event, EventQueue};
+use crate::ids::{LinkId, NodeId};
 use crate::loss::Loss;
 use crate::packet::{PayloadKind, Pkt};
 use crate::tap::Waits;
@@ -104,7 +105,7 @@ impl Bottleneck {
 
     /// Asks to be served when link `id`, in front of which it is, has sent what it sends.
     #[inline]
-    pub(crate) fn due_when_free(&mut self, id: u32, events: &mut EventQueue) {
+    pub(crate) fn due_when_free(&mut self, id: LinkId, events: &mut EventQueue) {
         self.free_due = true;
         events.push(self.busy_until, Event::Free(id));
     }
@@ -145,7 +146,7 @@ pub(crate) struct SimLink {
     /// What the wire does to packets.
     pub(crate) loss: Option<Box<Loss>>,
     /// The link the other way, if the two are the directions of one.
-    pub(crate) reverse: Option<u32>,
+    pub(crate) reverse: Option<LinkId>,
     /// Whether the discipline of that link sees what enters here.
     pub(crate) watched: bool,
     pub(crate) counters: LinkCounters,
@@ -154,7 +155,7 @@ pub(crate) struct SimLink {
     /// When it sends, if its rate changes, and what it could have carried.
     pub(crate) changing: Option<Box<Changing>>,
     /// The link whose rate changes before which this one's queue stands.
-    pub(crate) feeds: Option<u32>,
+    pub(crate) feeds: Option<LinkId>,
 }
 
 /// What a link has whose rate changes.
@@ -196,7 +197,13 @@ impl SimLink {
     }
 
     /// When link `id`, before which is no drop-tail queue, has sent a packet that it takes `now`.
-    pub(crate) fn send(&mut self, id: u32, now: Instant, packet: &Pkt, events: &mut EventQueue) -> Instant {
+    pub(crate) fn send(
+        &mut self,
+        id: LinkId,
+        now: Instant,
+        packet: &Pkt,
+        events: &mut EventQueue,
+    ) -> Instant {
         let len = packet.len();
         let Before::Discipline(queue) = &mut self.before else { return self.pass(now, len) };
         let time = match &mut self.changing {
@@ -356,14 +363,14 @@ pub(crate) struct Access {
     /// Spread of the random time a packet takes inside a host before it leaves; zero for none.
     pub(crate) dephase: Duration,
     /// The node they end at.
-    pub(crate) node: u32,
+    pub(crate) node: NodeId,
     /// Whether a single link leads to that node, so that packets come to a host's wire in the order in which they leave
     /// that link.
     pub(crate) single: bool,
 }
 
 impl Access {
-    pub(crate) fn new(node: u32, rate: Option<Rate>) -> Self {
+    pub(crate) fn new(node: NodeId, rate: Option<Rate>) -> Self {
         Self { rate, times: SendTimes::default(), dephase: Duration::ZERO, node, single: false }
     }
 

@@ -19,6 +19,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::DropTail;
 use crate::event::{Event, EventQueue};
+use crate::ids::{FlowId, GroupId, HostId, LinkId, NodeId, RouteId};
 use crate::link::{Access, Before, Bottleneck, Changing, SimLink};
 use crate::loss::Loss;
 use crate::packet::{Label, PacketPool, Pkt};
@@ -31,7 +32,7 @@ use crate::tap::Tap;
 #[derive(Debug)]
 #[repr(align(32))]
 pub(crate) struct Host {
-    group: u32,
+    group: GroupId,
     /// Propagation of its wires, one way.
     delay: Duration,
     /// Until when its wire out sends.
@@ -76,8 +77,8 @@ pub(crate) enum ShaperPlan<'a> {
 /// A link between nodes, as it is to be built.
 #[derive(Default)]
 pub(crate) struct LinkPlan<'a> {
-    pub(crate) from: u32,
-    pub(crate) to: u32,
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
     /// `None` for a wire that takes no time to send.
     pub(crate) shape: Option<ShaperConfig>,
     pub(crate) delay: Duration,
@@ -95,9 +96,9 @@ pub(crate) struct LinkPlan<'a> {
 /// A link between two nodes.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
-    link: u32,
-    from: u32,
-    to: u32,
+    link: LinkId,
+    from: NodeId,
+    to: NodeId,
 }
 
 /// All that packets pass through.
@@ -112,7 +113,7 @@ pub(crate) struct Network {
     nodes: u32,
     edges: Vec<Hop>,
     /// For each ordered pair of nodes, the links between them; empty before [`Network::settle`].
-    routes: Vec<Box<[u32]>>,
+    routes: Vec<Box<[LinkId]>>,
     verdicts: Verdicts<Pkt>,
     rng: fastrand::Rng,
     /// Whether a queue asks what a transfer has left ([`crate::srpt`]).
@@ -141,12 +142,12 @@ impl Network {
         }
     }
 
-    pub(crate) fn add_node(&mut self) -> u32 {
+    pub(crate) fn add_node(&mut self) -> NodeId {
         self.nodes += 1;
-        self.nodes - 1
+        NodeId(self.nodes - 1)
     }
 
-    pub(crate) fn add_link(&mut self, plan: LinkPlan<'_>) -> u32 {
+    pub(crate) fn add_link(&mut self, plan: LinkPlan<'_>) -> LinkId {
         let mut link = SimLink::new(plan.shape, plan.delay);
         link.loss = plan.loss.map(Box::new);
         link.changing = plan.changing.map(Box::new);
@@ -171,31 +172,31 @@ impl Network {
     }
 
     /// Makes two links the two directions of one, whose disciplines see each other's packets.
-    pub(crate) fn pair(&mut self, a: u32, b: u32) {
+    pub(crate) fn pair(&mut self, a: LinkId, b: LinkId) {
         for (one, other) in [(a, b), (b, a)] {
-            self.links[one as usize].watched =
-                self.links[other as usize].discipline().is_some_and(|q| q.watches);
-            self.links[one as usize].reverse = Some(other);
+            self.links[one.index()].watched =
+                self.links[other.index()].discipline().is_some_and(|q| q.watches);
+            self.links[one.index()].reverse = Some(other);
         }
     }
 
     /// Adds a group of hosts at a node, each with two wires of `rate`.
-    pub(crate) fn add_group(&mut self, node: u32, rate: Option<Rate>) -> u32 {
+    pub(crate) fn add_group(&mut self, node: NodeId, rate: Option<Rate>) -> GroupId {
         self.groups.push(Access::new(node, rate));
-        u32::try_from(self.groups.len() - 1).expect("a scenario is checked to have fewer groups")
+        GroupId::of(self.groups.len() - 1)
     }
 
     /// Adds a host to a group; `delay` is that of its wires, one way.
-    pub(crate) fn add_host(&mut self, group: u32, delay: Duration) -> u32 {
+    pub(crate) fn add_host(&mut self, group: GroupId, delay: Duration) -> HostId {
         let never = Instant::ZERO;
         self.hosts.push(Host { group, delay, out_free: never, in_free: never });
-        u32::try_from(self.hosts.len() - 1).expect("a scenario is checked to have fewer hosts")
+        HostId::of(self.hosts.len() - 1)
     }
 
     /// Begins to capture a link. Only what it has begun to send is in the capture, so its discipline has to be asked.
-    pub(crate) fn capture(&mut self, id: u32) {
+    pub(crate) fn capture(&mut self, id: LinkId) {
         self.tap.capture_link(id);
-        let link = &mut self.links[id as usize];
+        let link = &mut self.links[id.index()];
         if let Before::DropTail(tail) = &link.before {
             let fifo = Fifo::new(tail.limit());
             link.before = Before::Discipline(Box::new(Bottleneck::new(Box::new(fifo))));
@@ -203,18 +204,18 @@ impl Network {
     }
 
     /// The node a host hangs at.
-    fn node_of(&self, host: u32) -> u32 {
-        self.groups[self.hosts[host as usize].group as usize].node
+    fn node_of(&self, host: HostId) -> NodeId {
+        self.groups[self.hosts[host.index()].group.index()].node
     }
 
-    fn push_link(&mut self, link: SimLink) -> u32 {
+    fn push_link(&mut self, link: SimLink) -> LinkId {
         self.links.push(link);
-        u32::try_from(self.links.len() - 1).expect("a scenario is checked to have fewer links")
+        LinkId::of(self.links.len() - 1)
     }
 
     /// The place of the route between two hosts.
-    pub(crate) fn route(&self, src: u32, dst: u32) -> u32 {
-        self.node_of(src) * self.nodes + self.node_of(dst)
+    pub(crate) fn route(&self, src: HostId, dst: HostId) -> RouteId {
+        self.between(self.node_of(src), self.node_of(dst))
     }
 
     /// Sends a packet of no connection.
@@ -227,8 +228,8 @@ impl Network {
     #[inline(always)]
     pub(crate) fn send(&mut self, packet: Pkt) {
         let len = packet.len();
-        let host = &mut self.hosts[packet.0.label.src as usize];
-        let group = &mut self.groups[host.group as usize];
+        let host = &mut self.hosts[packet.0.label.src.index()];
+        let group = &mut self.groups[host.group.index()];
         let mut at = self.now;
         if group.dephase > Duration::ZERO {
             // In order: a host does not overtake itself, as its wire has sent what left it before.
@@ -241,41 +242,41 @@ impl Network {
 
     /// Wakes an end at `at`. Few calls of those who ask come to this, and `push` is long.
     #[inline(never)]
-    pub(crate) fn wake(&mut self, at: Instant, end: u32) {
-        self.events.push(at, Event::End(end));
+    pub(crate) fn wake(&mut self, at: Instant, place: FlowId, end: usize) {
+        self.events.push(at, Event::End(place, end as u8));
     }
 
     /// A packet is at a node: it comes to the next link of its route, or to the wire of its host.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, packet: Pkt) {
         let Label { route, hop, dst, .. } = packet.0.label;
-        if let Some(&id) = self.routes[route as usize].get(usize::from(hop)) {
+        if let Some(&id) = self.routes[route.index()].get(usize::from(hop)) {
             return self.enqueue(id, packet);
         }
-        let host = &mut self.hosts[dst as usize];
-        let at = host.pass_in(&mut self.groups[host.group as usize], self.now, packet.len());
+        let host = &mut self.hosts[dst.index()];
+        let at = host.pass_in(&mut self.groups[host.group.index()], self.now, packet.len());
         self.events.push(at, Event::Deliver(packet));
     }
 
     /// A packet comes to a link.
     #[inline(always)]
-    fn enqueue(&mut self, id: u32, mut packet: Pkt) {
-        let link = &mut self.links[id as usize];
+    fn enqueue(&mut self, id: LinkId, mut packet: Pkt) {
+        let link = &mut self.links[id.index()];
         link.counters.arrive(packet.len());
         if link.watched {
             let Some(passed) = self.reverse(id, packet) else { return };
             packet = passed;
         }
         self.accept(id, packet);
-        if self.links[id as usize].discipline().is_some() {
+        if self.links[id.index()].discipline().is_some() {
             self.attend(id);
         }
     }
 
     /// Puts a packet into what stands before a link.
     #[inline(always)]
-    fn accept(&mut self, id: u32, mut packet: Pkt) {
-        let link = &mut self.links[id as usize];
+    fn accept(&mut self, id: LinkId, mut packet: Pkt) {
+        let link = &mut self.links[id.index()];
         match &mut link.before {
             Before::Nothing => self.transmit(id, packet),
             Before::DropTail(_) => {
@@ -291,7 +292,7 @@ impl Network {
                 if !self.verdicts.is_empty() {
                     self.apply_verdicts(id);
                 }
-                if self.links[id as usize].feeds.is_some() {
+                if self.links[id.index()].feeds.is_some() {
                     self.note_waiting(id);
                 }
             }
@@ -300,15 +301,15 @@ impl Network {
 
     /// A drop-tail queue has no room for a packet.
     #[inline(never)]
-    fn overflow(&mut self, id: u32, packet: Pkt) {
-        self.links[id as usize].counters.dropped[Reason::OverLimit as usize] += 1;
+    fn overflow(&mut self, id: LinkId, packet: Pkt) {
+        self.links[id.index()].counters.dropped[Reason::OverLimit as usize] += 1;
         self.tap.lost(&packet);
         self.pool.give(packet);
     }
 
     /// A link without a queue, or one whose discipline was asked, begins to send a packet.
-    fn transmit(&mut self, id: u32, mut packet: Pkt) {
-        let link = &mut self.links[id as usize];
+    fn transmit(&mut self, id: LinkId, mut packet: Pkt) {
+        let link = &mut self.links[id.index()];
         let sent = link.send(id, self.now, &packet, &mut self.events);
         let at = sent + link.delay;
         if link.loses(sent, packet.len()) {
@@ -328,9 +329,9 @@ impl Network {
     fn deliver(&mut self, mut packet: Pkt, since: Instant, at: Instant) {
         packet.0.label.hop += 1;
         let Label { route, hop, dst, .. } = packet.0.label;
-        if usize::from(hop) == self.routes[route as usize].len() {
-            let host = &mut self.hosts[dst as usize];
-            let group = &mut self.groups[host.group as usize];
+        if usize::from(hop) == self.routes[route.index()].len() {
+            let host = &mut self.hosts[dst.index()];
+            let group = &mut self.groups[host.group.index()];
             if group.single {
                 let at = host.pass_in(group, at, packet.len());
                 return self.events.push_since(since, at, Event::Deliver(packet));
@@ -341,12 +342,12 @@ impl Network {
 
     /// Shows a packet that enters link `id` to the discipline of the other direction, which may keep it.
     #[inline(never)]
-    fn reverse(&mut self, id: u32, mut packet: Pkt) -> Option<Pkt> {
+    fn reverse(&mut self, id: LinkId, mut packet: Pkt) -> Option<Pkt> {
         packet.0.address();
-        let link = &self.links[id as usize];
+        let link = &self.links[id.index()];
         let waits = link.makes_wait(self.now);
         let reverse = link.reverse.expect("only one of a pair is watched");
-        let queue = self.links[reverse as usize].discipline_mut().expect("only a discipline watches");
+        let queue = self.links[reverse.index()].discipline_mut().expect("only a discipline watches");
         if waits {
             queue.reverse_path().behind_others();
         }
@@ -364,8 +365,8 @@ impl Network {
     }
 
     /// A discipline has taken something: it is served if its link is idle, else when that is free.
-    fn attend(&mut self, id: u32) {
-        let queue = self.links[id as usize].discipline_mut().expect("the caller has looked");
+    fn attend(&mut self, id: LinkId) {
+        let queue = self.links[id.index()].discipline_mut().expect("the caller has looked");
         if !queue.free_due {
             if queue.busy_until <= self.now {
                 return self.serve(id);
@@ -379,23 +380,23 @@ impl Network {
     }
 
     /// The link has sent a packet.
-    pub(crate) fn free(&mut self, id: u32) {
-        if let Some(queue) = self.links[id as usize].discipline_mut() {
+    pub(crate) fn free(&mut self, id: LinkId) {
+        if let Some(queue) = self.links[id.index()].discipline_mut() {
             queue.free_due = false;
         }
         self.serve(id);
     }
 
     /// Sends the next packet of an idle link, if there is one.
-    fn serve(&mut self, id: u32) {
-        let queue = self.links[id as usize].discipline_mut().expect("only a discipline is served");
+    fn serve(&mut self, id: LinkId) {
+        let queue = self.links[id.index()].discipline_mut().expect("only a discipline is served");
         let next = queue.discipline.dequeue(self.now, &mut self.verdicts);
         // One that keeps packets back although the link is free wakes by itself, and so may one that watches.
         let wakes = queue.watches || (next.is_none() && queue.discipline.backlog().packets > 0);
         if let Some(packet) = next {
             self.transmit(id, packet);
         }
-        if self.links[id as usize].feeds.is_some() {
+        if self.links[id.index()].feeds.is_some() {
             self.note_waiting(id);
         }
         if !self.verdicts.is_empty() {
@@ -408,21 +409,21 @@ impl Network {
 
     /// A discipline asked to be called now: what the reverse paths of the pair keep and may go is released first, the
     /// lower link's before the other's, and then each is served, as [`narrows_qdisc::Driver`] has it.
-    pub(crate) fn service(&mut self, id: u32) {
-        let pair = match self.links[id as usize].reverse {
+    pub(crate) fn service(&mut self, id: LinkId) {
+        let pair = match self.links[id.index()].reverse {
             Some(other) if other < id => [Some(other), Some(id)],
             other => [Some(id), other],
         };
-        if let Some(queue) = self.links[id as usize].discipline_mut() {
+        if let Some(queue) = self.links[id.index()].discipline_mut() {
             queue.serve_due = None;
         }
         for link in pair.into_iter().flatten() {
-            if self.links[link as usize].discipline().is_some_and(|q| q.watches) {
+            if self.links[link.index()].discipline().is_some_and(|q| q.watches) {
                 self.release(link);
             }
         }
         for link in pair.into_iter().flatten() {
-            let Some(queue) = self.links[link as usize].discipline_mut() else { continue };
+            let Some(queue) = self.links[link.index()].discipline_mut() else { continue };
             let waits = queue.discipline.backlog().packets > 0;
             if queue.busy_until <= self.now && !queue.free_due && (link == id || waits) {
                 self.serve(link);
@@ -438,9 +439,9 @@ impl Network {
     }
 
     /// Lets go what the reverse path of link `id` keeps and may go now.
-    fn release(&mut self, id: u32) {
-        let Some(reverse) = self.links[id as usize].reverse else { return };
-        while let Some(packet) = self.links[id as usize]
+    fn release(&mut self, id: LinkId) {
+        let Some(reverse) = self.links[id.index()].reverse else { return };
+        while let Some(packet) = self.links[id.index()]
             .discipline_mut()
             .and_then(|q| q.reverse_path().release(self.now, &mut self.verdicts))
         {
@@ -451,8 +452,8 @@ impl Network {
     }
 
     /// Sees to it that a discipline that wakes by itself is woken.
-    fn schedule(&mut self, id: u32) {
-        let Some(queue) = self.links[id as usize].discipline_mut() else { return };
+    fn schedule(&mut self, id: LinkId) {
+        let Some(queue) = self.links[id.index()].discipline_mut() else { return };
         let ready = if queue.free_due || queue.busy_until > self.now {
             None
         } else {
@@ -470,16 +471,16 @@ impl Network {
 
     /// Counts what the discipline of link `id`, or the one that watches it, decided, and takes the boxes back. What a
     /// reverse path lets go may push out a packet of the other direction: each counts at the link it came to.
-    fn apply_verdicts(&mut self, id: u32) {
+    fn apply_verdicts(&mut self, id: LinkId) {
         let routes = &self.routes;
         let at = |packet: &Pkt| {
             let label = &packet.0.label;
-            routes[label.route as usize].get(usize::from(label.hop)).copied().unwrap_or(id) as usize
+            routes[label.route.index()].get(usize::from(label.hop)).copied().unwrap_or(id).index()
         };
         for verdict in self.verdicts.drain(..) {
             let packet = match verdict {
                 Verdict::Marked { .. } => {
-                    self.links[id as usize].counters.marked += 1;
+                    self.links[id.index()].counters.marked += 1;
                     continue;
                 }
                 Verdict::Dropped { packet, reason } => {

@@ -6,21 +6,22 @@ use core::net::{IpAddr, Ipv6Addr};
 use narrows_units::{Dscp, Ecn, Instant};
 use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 
+use crate::ids::{FlowId, HostId, RouteId};
 use crate::tfrc::TfrcPacket;
 
 /// Whose a packet is and how it goes. All that one end of a connection sends begins with the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Label {
     /// Place of the connection or source it belongs to.
-    pub(crate) flow: u32,
+    pub(crate) flow: FlowId,
     /// Tells a connection from an earlier one in the same place.
     pub(crate) generation: u32,
     /// Host it left.
-    pub(crate) src: u32,
+    pub(crate) src: HostId,
     /// Host it goes to.
-    pub(crate) dst: u32,
+    pub(crate) dst: HostId,
     /// Place of its route.
-    pub(crate) route: u32,
+    pub(crate) route: RouteId,
     /// Links of the route it has crossed.
     pub(crate) hop: u16,
     /// Which end of the connection takes it; [`DATAGRAM`] if no connection does.
@@ -133,8 +134,8 @@ impl PayloadKind {
 }
 
 /// The address of a host: 10.0.0.0/8 holds 2^24 of them. IPv4-mapped, as a [`FlowKey`] keeps it.
-pub(crate) const fn address(host: u32) -> IpAddr {
-    IpAddr::V6(Ipv6Addr::from_bits(0xffff_0a00_0000 + (host & 0x00ff_ffff) as u128))
+pub(crate) const fn address(host: HostId) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(0xffff_0a00_0000 + (host.0 & 0x00ff_ffff) as u128))
 }
 
 /// The `end` of a packet that belongs to no connection.

@@ -30,6 +30,7 @@ use narrows_units::{Duration, Instant};
 use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
 use crate::edge::Arrivals;
 use crate::event::Event;
+use crate::ids::FlowId;
 use crate::packet::Packet;
 use crate::parts::Part;
 use crate::statistics::Histogram;
@@ -125,7 +126,7 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    pub(crate) fn opened(&mut self, place: u32, c: &mut Connection) {
+    pub(crate) fn opened(&mut self, place: FlowId, c: &mut Connection) {
         c.user_index = self.users.opened(c);
         // One that has nothing to carry yet will be written to.
         if c.size == u64::MAX || c.object() == 0 {
@@ -185,7 +186,7 @@ impl Probes {
 
     /// A datagram is at its host.
     pub(crate) fn datagram(&mut self, now: Instant, packet: &Packet) {
-        let (users, user) = (&mut self.datagrams.users, packet.label.flow as usize);
+        let (users, user) = (&mut self.datagrams.users, packet.label.flow.index());
         if user >= users.len() {
             users.resize(user + 1, (0, 0));
         }
@@ -250,7 +251,7 @@ impl World {
     /// Sets up what is to be recorded, before the world runs.
     pub(crate) fn watch(&mut self, plan: ProbePlan) {
         for link in &plan.links {
-            self.net.links[link.link as usize].waits = Some(Box::default());
+            self.net.links[link.link.index()].waits = Some(Box::default());
         }
         for at in &plan.capture {
             self.net.capture(plan.links[*at].link);
@@ -312,7 +313,11 @@ impl World {
         let probes = &mut self.probes;
         probes.before = probes.gone.clone();
         for (place, c) in (0..).zip(&self.connections).filter(|(_, c)| c.live) {
-            probes.before.add(c, self.net.tap.lost_of(place, c.generation).packets(), &probes.plan.groups);
+            probes.before.add(
+                c,
+                self.net.tap.lost_of(FlowId(place), c.generation).packets(),
+                &probes.plan.groups,
+            );
         }
         probes.links.warm_up(&probes.plan, &mut self.net);
         self.net.tap.datagrams_lost.fill(0);

@@ -10,6 +10,7 @@
 //! - Pings cost nothing, are never lost and tell the exact one-way delay; it gets half of a round trip from fping.
 //! - No reflector is ever replaced, and it never sleeps.
 
+use crate::ids::LinkId;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{ShaperConfig, Spec};
@@ -60,8 +61,8 @@ pub(crate) enum Rule {
 #[derive(Debug)]
 pub(crate) struct Shaped {
     /// The link with the shaper, and the one behind.
-    pub(crate) link: u32,
-    pub(crate) behind: u32,
+    pub(crate) link: LinkId,
+    pub(crate) behind: LinkId,
     /// The discipline inside, to be told too.
     pub(crate) spec: Spec,
     pub(crate) config: ShaperConfig,

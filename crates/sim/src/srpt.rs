@@ -17,6 +17,7 @@ use narrows_qdisc::{
 };
 use narrows_units::{Bytes, Instant};
 
+use crate::ids::FlowId;
 use crate::packet::{PayloadKind, Pkt};
 
 /// Most packets that wait.
@@ -26,7 +27,7 @@ const MOST: usize = 1 << 20;
 const LEAST_DATAGRAM: Bytes = Bytes(1228);
 
 /// Place and generation of a connection.
-type Transfer = (u32, u32);
+type Transfer = (FlowId, u32);
 /// Bytes left, the number of the packet among all that came, and whose it is.
 type Rank = (u32, u64, Transfer);
 
@@ -116,14 +117,14 @@ mod tests {
     /// A packet of 500 bytes of connection `flow` with `left` bytes left.
     fn packet(flow: u32, left: u32) -> Pkt {
         let mut packet = Packet { left, ..Packet::default() };
-        packet.label.flow = flow;
+        packet.label.flow = FlowId(flow);
         packet.header.len = Bytes(500);
         Pkt(Box::new(packet))
     }
 
     fn order(q: &mut Srpt, packets: usize) -> Vec<(u32, u32)> {
         let served = (0..packets).filter_map(|_| q.dequeue(Instant::ZERO, &mut Vec::new()));
-        served.map(|p| (p.0.label.flow, p.0.left)).collect()
+        served.map(|p| (p.0.label.flow.0, p.0.left)).collect()
     }
 
     /// Transfers of 1500, 1000 and 2000 bytes; when the second has been served, one of 700 comes.

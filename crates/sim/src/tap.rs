@@ -4,6 +4,7 @@ use narrows_qdisc::Packet as _;
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::Writer;
 
+use crate::ids::{FlowId, LinkId};
 use crate::packet::{DATAGRAM, PayloadKind, Pkt};
 use crate::statistics::Histogram;
 
@@ -12,7 +13,7 @@ pub(crate) const MOST_CAPTURED: u64 = 2_000_000;
 
 /// The headers of what a link carried, as a pcap file that grows.
 pub(crate) struct Capture {
-    pub(crate) link: u32,
+    pub(crate) link: LinkId,
     pub(crate) file: Writer<Vec<u8>>,
     /// Packets in it.
     pub(crate) packets: u64,
@@ -72,7 +73,7 @@ pub(crate) struct Tap {
 
 impl Tap {
     /// Begins to capture a link.
-    pub(crate) fn capture_link(&mut self, link: u32) {
+    pub(crate) fn capture_link(&mut self, link: LinkId) {
         if let Ok(file) = Writer::new(Vec::new()) {
             self.captures.push(Capture { link, file, packets: 0, missed: 0 });
         }
@@ -83,12 +84,12 @@ impl Tap {
         self.segment = Some(mss.max(1));
     }
 
-    pub(crate) fn captures(&self, link: u32) -> bool {
+    pub(crate) fn captures(&self, link: LinkId) -> bool {
         !self.captures.is_empty() && self.captures.iter().any(|c| c.link == link)
     }
 
     /// A packet whose last bit left link `link` at `sent`.
-    pub(crate) fn capture(&mut self, link: u32, sent: Instant, packet: &Pkt) {
+    pub(crate) fn capture(&mut self, link: LinkId, sent: Instant, packet: &Pkt) {
         if let Some(c) = self.captures.iter_mut().find(|c| c.link == link) {
             // Writing to memory does not fail, and no run lasts 136 years.
             if c.packets < MOST_CAPTURED && c.file.write(sent, packet.header()).is_ok() {
@@ -102,7 +103,7 @@ impl Tap {
     /// A discipline dropped a packet, or a wire lost it.
     pub(crate) fn lost(&mut self, packet: &Pkt) {
         let p = &packet.0;
-        let at = p.label.flow as usize;
+        let at = p.label.flow.index();
         if p.label.end == DATAGRAM {
             if at >= self.datagrams_lost.len() {
                 self.datagrams_lost.resize(at + 1, 0);
@@ -126,7 +127,7 @@ impl Tap {
     }
 
     /// What was lost so far of the connection of this generation at `place`.
-    pub(crate) fn lost_of(&self, place: u32, generation: u32) -> Lost {
-        self.lost.get(place as usize).filter(|l| l.generation == generation).copied().unwrap_or_default()
+    pub(crate) fn lost_of(&self, place: FlowId, generation: u32) -> Lost {
+        self.lost.get(place.index()).filter(|l| l.generation == generation).copied().unwrap_or_default()
     }
 }

@@ -12,6 +12,7 @@ use crate::connection::{
 use crate::edge::Edges;
 use crate::ends::{Ends, Request};
 use crate::event::Event;
+use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{Host, Network};
 use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt};
 use crate::port::Port;
@@ -21,9 +22,9 @@ use crate::probe::Probes;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     /// The host with the data.
-    pub(crate) from: u32,
+    pub(crate) from: HostId,
     /// The host that takes it.
-    pub(crate) to: u32,
+    pub(crate) to: HostId,
     /// Size of the object; `u64::MAX` for a flow that does not end.
     pub(crate) size: u64,
     /// Bytes before the object: payload that is not part of its size.
@@ -57,7 +58,7 @@ pub(crate) struct World {
     pub(crate) connections: Vec<Connection>,
     pub(crate) probes: Probes,
     pub(crate) edges: Edges,
-    free: Vec<u32>,
+    free: Vec<FlowId>,
     apps: Vec<Option<Box<dyn App>>>,
     /// Events of the ends that are being worked on, the one begun last at the end.
     pub(crate) events: Vec<TcpEvent>,
@@ -101,9 +102,9 @@ impl World {
         self.connections.reserve(connections as usize);
     }
 
-    pub(crate) fn add_app(&mut self, app: Box<dyn App>) -> u32 {
+    pub(crate) fn add_app(&mut self, app: Box<dyn App>) -> AppId {
         self.apps.push(Some(app));
-        u32::try_from(self.apps.len() - 1).expect("a scenario is checked to have fewer applications")
+        AppId::of(self.apps.len() - 1)
     }
 
     /// Lets time pass until `end`. `go_on` is asked now and then.
@@ -113,7 +114,7 @@ impl World {
         go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         self.end = end;
-        for app in 0..u32::try_from(self.apps.len()).unwrap_or(u32::MAX) {
+        for app in (0..self.apps.len()).map(AppId::of) {
             self.with_app(app, |a, world| a.start(world, app));
         }
         while self.take_steps(end) {
@@ -146,7 +147,7 @@ impl World {
             Event::Arrive(_) | Event::Deliver(_) => unreachable!("the caller has seen to it"),
             Event::Free(link) => self.net.free(link),
             Event::Serve(link) => self.net.service(link),
-            Event::End(place) => self.on_time(place / 2, (place % 2) as usize),
+            Event::End(place, end) => self.on_time(place, end.into()),
             Event::App { app, token } => self.with_app(app, |a, world| a.wake(world, token)),
             Event::Probe(probe) => self.probe(probe),
             Event::Shape(place) => self.net.shape(place),
@@ -154,27 +155,25 @@ impl World {
     }
 
     /// Wakes an application at `at` with `token`.
-    pub(crate) fn set_timer(&mut self, app: u32, token: u32, at: Instant) {
+    pub(crate) fn set_timer(&mut self, app: AppId, token: u32, at: Instant) {
         self.net.events.push(at.max(self.net.now), Event::App { app, token });
     }
 
     /// Lets an application work on the world it is part of.
-    fn with_app(&mut self, app: u32, work: impl FnOnce(&mut dyn App, &mut Self)) {
+    fn with_app(&mut self, app: AppId, work: impl FnOnce(&mut dyn App, &mut Self)) {
         // It is put back below: applications do not call each other.
-        let Some(mut taken) = self.apps[app as usize].take() else { return };
+        let Some(mut taken) = self.apps[app.index()].take() else { return };
         work(&mut *taken, self);
-        self.apps[app as usize] = Some(taken);
+        self.apps[app.index()] = Some(taken);
     }
 
     /// Opens a connection and gives its place.
-    pub(crate) fn open(&mut self, app: u32, transfer: Transfer) -> u32 {
+    pub(crate) fn open(&mut self, app: AppId, transfer: Transfer) -> FlowId {
         let now = self.now();
         self.serial += 1;
         let again = self.free.pop();
-        let place = again.unwrap_or_else(|| {
-            u32::try_from(self.connections.len()).expect("a scenario is checked to have fewer connections")
-        });
-        let generation = again.map_or(0, |p| self.connections[p as usize].generation + 1);
+        let place = again.unwrap_or_else(|| FlowId::of(self.connections.len()));
+        let generation = again.map_or(0, |p| self.connections[p.index()].generation + 1);
         let configs = transfer.config.map(|c| &self.configs[usize::from(c)]);
         let ends = Ends::new(configs, transfer.receiver_opens);
         let connection = Connection {
@@ -197,22 +196,22 @@ impl World {
             stats: FlowStats::new(now, transfer.first_attempt.unwrap_or(now), transfer.retries),
         };
         if again.is_some() {
-            self.connections[place as usize] = connection;
+            self.connections[place.index()] = connection;
         } else {
             self.connections.push(connection);
             self.net.events.reads_ahead = self.connections.len() > NEAR;
         }
         if !self.edges.is_empty() {
-            self.edges.opened(place, &mut self.connections[place as usize], &self.configs);
+            self.edges.opened(place, &mut self.connections[place.index()], &self.configs);
         }
-        self.probes.opened(place, &mut self.connections[place as usize]);
+        self.probes.opened(place, &mut self.connections[place.index()]);
         let opener = if transfer.receiver_opens { RECEIVER } else { DATA };
         self.ask(place, opener, Request::Open);
         place
     }
 
     /// What packets of each end begin with.
-    fn labels(&self, place: u32, generation: u32, transfer: &Transfer) -> [Label; 2] {
+    fn labels(&self, place: FlowId, generation: u32, transfer: &Transfer) -> [Label; 2] {
         let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
         let opaque = self.configs[usize::from(transfer.config[DATA])].opaque;
         let service = if opaque { OPAQUE_PORT } else { SERVICE };
@@ -236,8 +235,8 @@ impl World {
     }
 
     /// Gives a connection more to carry; before the data may flow, it waits.
-    pub(crate) fn write(&mut self, place: u32, bytes: u64) {
-        let connection = &mut self.connections[place as usize];
+    pub(crate) fn write(&mut self, place: FlowId, bytes: u64) {
+        let connection = &mut self.connections[place.index()];
         self.probes.writes(self.net.now, connection, bytes);
         connection.size = connection.size.saturating_add(bytes);
         (connection.stats.delivered_at, connection.stats.acked_at) =
@@ -249,8 +248,8 @@ impl World {
     }
 
     /// Takes a connection out of the world; its place is used again.
-    pub(crate) fn retire(&mut self, place: u32) {
-        let connection = &mut self.connections[place as usize];
+    pub(crate) fn retire(&mut self, place: FlowId) {
+        let connection = &mut self.connections[place.index()];
         if connection.live {
             connection.live = false;
             let lost = self.net.tap.lost_of(place, connection.generation);
@@ -280,7 +279,7 @@ impl World {
         }
         // A late copy for a connection that is gone is taken from the wire; a real host would answer with a reset that
         // nobody awaits, or not at all.
-        if self.connections.get(flow as usize).is_none_or(|c| c.generation != generation || !c.live) {
+        if self.connections.get(flow.index()).is_none_or(|c| c.generation != generation || !c.live) {
             return;
         }
         if end == RECEIVER && !self.edges.is_empty() {
@@ -290,9 +289,9 @@ impl World {
     }
 
     /// A wake-up of one end has come.
-    fn on_time(&mut self, place: u32, end: usize) {
+    fn on_time(&mut self, place: FlowId, end: usize) {
         let now = self.net.now;
-        let connection = &mut self.connections[place as usize];
+        let connection = &mut self.connections[place.index()];
         if !connection.timers[end].came(now) || !connection.live {
             return;
         }
@@ -304,14 +303,14 @@ impl World {
     }
 
     /// Asks something of one end of a connection, and does what follows from its events.
-    fn ask(&mut self, place: u32, end: usize, request: Request) {
+    fn ask(&mut self, place: FlowId, end: usize, request: Request) {
         self.at_end(place, end, |ends, port| ends.on_request(request, port));
     }
 
     /// Lets one end of a connection work, and does what follows from its events.
     #[inline(always)]
-    fn at_end(&mut self, place: u32, end: usize, work: impl FnOnce(&mut Ends, &mut Port<'_>)) {
-        let connection = &mut self.connections[place as usize];
+    fn at_end(&mut self, place: FlowId, end: usize, work: impl FnOnce(&mut Ends, &mut Port<'_>)) {
+        let connection = &mut self.connections[place.index()];
         let (generation, first) = (connection.generation, self.events.len());
         let mut port = Port {
             net: &mut self.net,
@@ -335,12 +334,12 @@ impl World {
     /// Does what follows from what the events of one end of a connection: all from number `first` on. What follows may
     /// work on an end again, whose events come after these.
     #[inline(never)]
-    pub(crate) fn follow_all(&mut self, place: u32, end: usize, generation: u32, first: usize) {
+    pub(crate) fn follow_all(&mut self, place: FlowId, end: usize, generation: u32, first: usize) {
         let mut at = first;
         // An application may retire the connection and open another in its place.
         let same = |c: &Connection| c.live && c.generation == generation;
         while let Some(&event) = self.events.get(at)
-            && same(&self.connections[place as usize])
+            && same(&self.connections[place.index()])
         {
             at += 1;
             self.follow(place, end, event);
@@ -349,9 +348,9 @@ impl World {
     }
 
     /// What an event of an end means for the transfer.
-    pub(crate) fn follow(&mut self, place: u32, end: usize, event: TcpEvent) {
+    pub(crate) fn follow(&mut self, place: FlowId, end: usize, event: TcpEvent) {
         let now = self.net.now;
-        let connection = &mut self.connections[place as usize];
+        let connection = &mut self.connections[place.index()];
         self.probes.on_event(now, end, event, connection);
         match event {
             TcpEvent::Established if end == RECEIVER => {
@@ -407,8 +406,8 @@ impl World {
     }
 
     /// The data end sends what it is to carry.
-    fn begin(&mut self, place: u32) {
-        let connection = &mut self.connections[place as usize];
+    fn begin(&mut self, place: FlowId) {
+        let connection = &mut self.connections[place.index()];
         connection.begun = true;
         let (size, close) = (connection.size, connection.close);
         if size > 0 {
@@ -419,8 +418,8 @@ impl World {
         }
     }
 
-    pub(super) fn tell_app(&mut self, place: u32, what: Happened) {
-        let connection = &self.connections[place as usize];
+    pub(super) fn tell_app(&mut self, place: FlowId, what: Happened) {
+        let connection = &self.connections[place.index()];
         let (app, tag) = (connection.app, connection.tag);
         self.with_app(app, |a, world| a.happened(world, place, tag, what));
     }
@@ -432,18 +431,18 @@ const NEAR: usize = 1024;
 /// Reads what an event will need into the cache, and makes a number of it, so that it is not left out.
 #[inline]
 fn prefetch(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
-    let of_end = |place: u32, end: u8| {
-        connections.get(place as usize).map_or(0, |connection| connection.prefetch(usize::from(end)))
+    let of_end = |place: FlowId, end: u8| {
+        connections.get(place.index()).map_or(0, |connection| connection.prefetch(usize::from(end)))
     };
     match event {
         Event::Arrive(packet) => {
             let Label { flow, dst, hop, end, .. } = packet.0.label;
-            let host = hosts.get(dst as usize).map_or(0, Host::prefetch);
+            let host = hosts.get(dst.index()).map_or(0, Host::prefetch);
             // Before it has crossed a link, an end is not needed soon.
             if hop > 0 { host ^ of_end(flow, end) } else { host }
         }
         Event::Deliver(packet) => of_end(packet.0.label.flow, packet.0.label.end),
-        Event::End(place) => of_end(place / 2, (place % 2) as u8),
+        Event::End(place, end) => of_end(*place, *end),
         _ => 0,
     }
 }

@@ -6,6 +6,7 @@ use narrows_units::{Duration, Instant};
 
 use super::lines::own;
 use super::{Common, exponential};
+use crate::ids::AppId;
 use crate::world::World;
 
 /// The generator of arrivals, which no connection has.
@@ -51,7 +52,7 @@ impl Arrivals {
     }
 
     /// Sets application `me`'s timer [`NEXT`], if there is a next one before `stop`.
-    pub(super) fn await_next(&mut self, world: &mut World, me: u32, stop: Instant) {
+    pub(super) fn await_next(&mut self, world: &mut World, me: AppId, stop: Instant) {
         self.next += exponential(&mut self.rng, self.mean);
         if self.next < stop {
             world.set_timer(me, own(NEXT), self.next);

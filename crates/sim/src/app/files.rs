@@ -7,6 +7,7 @@ use narrows_units::{Duration, Instant};
 use super::lines::{Lines, Ring, own};
 use super::spread::Spread;
 use super::{App, Common, Happened, RETRY, exponential};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// When the files start that have not yet.
@@ -76,7 +77,7 @@ impl Files {
 }
 
 impl App for Files {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         self.lines.me = me;
         self.await_next(world);
     }
@@ -90,7 +91,7 @@ impl App for Files {
         self.await_next(world);
     }
 
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         if self.lines.happened(world, place, tag, what) {
             self.free.push(tag);
         }

@@ -8,6 +8,7 @@
 use narrows_units::Duration;
 
 use super::{Common, Fetch, Happened};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// Where a line stands.
@@ -15,7 +16,7 @@ use crate::world::World;
 enum State {
     Free,
     /// The connection in this place carries the object.
-    Carrying(u32),
+    Carrying(FlowId),
     /// The connection failed; a timer will try again.
     Waiting,
 }
@@ -30,7 +31,7 @@ struct FetchLoop {
 #[derive(Debug)]
 pub(super) struct Lines {
     pub(super) common: Common,
-    pub(super) me: u32,
+    pub(super) me: AppId,
     lines: Vec<FetchLoop>,
     retry: Duration,
     /// Whether a broken connection, too, is opened anew.
@@ -52,7 +53,7 @@ pub(super) enum Ring {
 
 impl Lines {
     pub(super) const fn new(common: Common, retry: Duration, steadfast: bool) -> Self {
-        Self { common, me: 0, lines: Vec::new(), retry, steadfast }
+        Self { common, me: AppId(0), lines: Vec::new(), retry, steadfast }
     }
 
     /// Adds a line and gives its number.
@@ -67,7 +68,7 @@ impl Lines {
     }
 
     /// The connection of a line, if it has one.
-    pub(super) fn place(&self, line: u32) -> Option<u32> {
+    pub(super) fn place(&self, line: u32) -> Option<FlowId> {
         match self.lines[line as usize].state {
             State::Carrying(place) => Some(place),
             _ => None,
@@ -98,7 +99,7 @@ impl Lines {
     }
 
     /// Looks after a connection of `line`. Tells whether the line has become free.
-    pub(super) fn happened(&mut self, world: &mut World, place: u32, line: u32, what: Happened) -> bool {
+    pub(super) fn happened(&mut self, world: &mut World, place: FlowId, line: u32, what: Happened) -> bool {
         let current = self.place(line) == Some(place);
         match what {
             Happened::Delivered => {
@@ -114,7 +115,7 @@ impl Lines {
             }
             Happened::Closed => world.retire(place),
             Happened::Failed => {
-                let broken = world.connections[place as usize].stats.established.come().is_some();
+                let broken = world.connections[place.index()].stats.established.come().is_some();
                 world.retire(place);
                 // What fails when its object is long delivered is nobody's loss.
                 return current && self.failed(world, line, broken);

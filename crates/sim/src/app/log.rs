@@ -13,6 +13,7 @@ use narrows_units::Duration;
 use super::lines::{Lines, Ring, own};
 use super::synthetic_log::SyntheticLog;
 use super::{App, Common, Happened};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// The requests that nobody has taken yet, in the log's order.
@@ -127,7 +128,7 @@ impl Log {
 }
 
 impl App for Log {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         self.lines.me = me;
         for user in 0..u32::try_from(self.waiting.len()).unwrap_or(u32::MAX) {
             for _ in 0..self.connections {
@@ -151,7 +152,7 @@ impl App for Log {
         }
     }
 
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         if self.lines.happened(world, place, tag, what) {
             self.go_on(world, tag);
         }

@@ -3,6 +3,7 @@
 use super::lines::{Lines, Ring, own};
 use super::spread::Spread;
 use super::{App, Common, Happened, RETRY};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// Numbers of the timers of the starts and of the stop; other timers have lower ones.
@@ -24,7 +25,7 @@ impl Long {
 }
 
 impl App for Long {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         world.expect(self.flows);
         prepare(world, me, &mut self.lines, self.flows, &self.starts);
     }
@@ -42,7 +43,7 @@ impl App for Long {
         }
     }
 
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         self.lines.happened(world, place, tag, what);
     }
 }
@@ -56,7 +57,7 @@ pub(super) fn await_next(world: &mut World, lines: &Lines, starts: &Spread) {
 
 /// Makes a line for each of so many lasting connections, and sets the timer of the first, and that which ends all
 /// unless they last as long as the run.
-pub(super) fn prepare(world: &mut World, me: u32, lines: &mut Lines, flows: u32, starts: &Spread) {
+pub(super) fn prepare(world: &mut World, me: AppId, lines: &mut Lines, flows: u32, starts: &Spread) {
     lines.me = me;
     for _ in 0..flows {
         lines.add();

@@ -7,6 +7,7 @@ use narrows_units::Duration;
 
 use super::lines::{Lines, Ring, own};
 use super::{App, Common, Happened, RETRY, exponential};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// Users with parallel lines that know nothing of each other, as in the lab.
@@ -42,7 +43,7 @@ impl Objects {
 }
 
 impl App for Objects {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         self.lines.me = me;
         for _ in 0..self.users * self.connections {
             let line = self.lines.add();
@@ -58,7 +59,7 @@ impl App for Objects {
         }
     }
 
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         if !self.lines.happened(world, place, tag, what) {
             return;
         }

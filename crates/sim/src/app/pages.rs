@@ -9,6 +9,7 @@ use narrows_units::Duration;
 use super::arrivals::{Arrivals, NEXT};
 use super::lines::{Lines, Ring, own};
 use super::{App, Common, Happened, RETRY, exponential};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// A user and the page before it. Where users go, the record and the lines that belong to it are another's then.
@@ -152,7 +153,7 @@ impl Reader {
 }
 
 impl App for Pages {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         self.lines.me = me;
         self.await_next(world);
         for (number, user) in (1..).zip(&mut self.readers) {
@@ -168,7 +169,7 @@ impl App for Pages {
         }
     }
 
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         if self.lines.happened(world, place, tag, what) {
             self.go_on(world, tag / self.connections, what == Happened::Delivered);
         }

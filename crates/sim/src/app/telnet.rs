@@ -10,6 +10,7 @@ use super::lines::{Lines, Ring, own};
 use super::long::{START, STOP, await_next, prepare};
 use super::spread::Spread;
 use super::{App, Common, Happened, RETRY, exponential};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// Who types.
@@ -38,7 +39,7 @@ impl Telnet {
 }
 
 impl App for Telnet {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         let flows = u32::try_from(self.rngs.len()).unwrap_or(u32::MAX);
         world.expect(flows);
         prepare(world, me, &mut self.lines, flows, &self.starts);
@@ -64,7 +65,7 @@ impl App for Telnet {
         }
     }
 
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         // What was typed has arrived; the connection stays.
         if what == Happened::Failed {
             self.lines.happened(world, place, tag, what);

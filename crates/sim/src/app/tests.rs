@@ -19,6 +19,7 @@ use narrows_units::{Dscp, Rate};
 
 use super::*;
 use crate::build::build;
+use crate::ids::{AppId, FlowId, HostId};
 use crate::parts::Parts;
 
 /// What a connection was when something happened to it.
@@ -26,9 +27,9 @@ use crate::parts::Parts;
 pub(super) struct Seen {
     pub(super) at: Instant,
     pub(super) what: Happened,
-    pub(super) app: u32,
+    pub(super) app: AppId,
     pub(super) user: u32,
-    pub(super) hosts: [u32; 2],
+    pub(super) hosts: [HostId; 2],
     /// Without the header.
     pub(super) size: u64,
     pub(super) opened: Instant,
@@ -57,15 +58,15 @@ struct Spy {
 }
 
 impl App for Spy {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         self.app.start(world, me);
     }
     fn wake(&mut self, world: &mut World, token: u32) {
         self.history.borrow_mut().rang.push((world.now(), token));
         self.app.wake(world, token);
     }
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
-        let c = &world.connections[place as usize];
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
+        let c = &world.connections[place.index()];
         let seen = Seen {
             at: world.now(),
             what,
@@ -210,7 +211,9 @@ fn files_start_at_random_each_once() {
     let mut users: Vec<_> = delivered.iter().map(|d| d.user).collect();
     users.sort_unstable();
     assert_eq!(users, (0..2_000).collect::<Vec<_>>());
-    assert!(delivered.iter().all(|d| d.size == 10_000 && d.hosts == [d.user % 50, 50 + d.user % 50]));
+    assert!(
+        delivered.iter().all(|d| d.size == 10_000 && d.hosts == [d.user % 50, 50 + d.user % 50].map(HostId))
+    );
     // Uniform on [1 s, 51 s): mean 26 s, standard error 50 / sqrt(12 * 2000) = 0.32 s.
     let mean = delivered.iter().map(|d| secs(d.opened)).sum::<f64>() / 2_000.0;
     assert!((mean - 26.0).abs() < 3.0 * 0.323, "{mean}");
@@ -403,14 +406,17 @@ fn one_more_traffic_shifts_no_other_and_a_seed_has_one_history() {
     let (_, first) = run(&both, 12);
     let (_, second) = run(&both, 12);
     assert_eq!(first.seen, second.seen);
-    assert!(opened(&first, 1).len() > 100);
+    assert!(opened(&first, AppId(1)).len() > 100);
     // Those that start shortly before the end may be done in one run and not in the other.
     let early = |set: std::collections::BTreeSet<(Instant, u64)>| {
         set.into_iter().filter(|s| secs(s.0) < 59.0).collect::<Vec<_>>()
     };
-    assert_eq!(early(opened(&alone, 0)), early(opened(&first, 0)));
+    assert_eq!(early(opened(&alone, AppId(0))), early(opened(&first, AppId(0))));
     let users = |app| first.seen.iter().filter(move |s| s.app == app).map(|s| s.user);
-    assert_eq!((users(0).max(), users(1).min(), users(1).max()), (Some(9), Some(10), Some(12)));
+    assert_eq!(
+        (users(AppId(0)).max(), users(AppId(1)).min(), users(AppId(1)).max()),
+        (Some(9), Some(10), Some(12))
+    );
     let (_, other) = run(&both, 13);
     assert_ne!(first.seen, other.seen);
 }
@@ -433,7 +439,7 @@ fn nothing_new_begins_after_the_stop() {
     ];
     let (world, history) = run(&scenario(20, kinds.into_iter().map(stop).collect()), 14);
     for app in 0..4 {
-        let last = history.delivered().filter(|d| d.app == app).map(|d| d.opened).max().unwrap();
+        let last = history.delivered().filter(|d| d.app == AppId(app)).map(|d| d.opened).max().unwrap();
         // A page that is under way comes to its end: 5 objects of a few round trips of 20 ms.
         let latest = if app == 2 { 11.0 } else { 10.0 };
         assert!(secs(last) < latest, "{app} {last:?}");

@@ -6,6 +6,7 @@ use narrows_wire::{FlowKey, Header, Proto};
 
 use super::{App, Common, exponential};
 use crate::edge::PathSplit;
+use crate::ids::{AppId, FlowId, HostId};
 use crate::packet::{DATAGRAM, Label, PayloadKind, address};
 use crate::world::World;
 
@@ -15,8 +16,8 @@ struct Flow {
     /// End of the time it is on.
     until: Instant,
     key: FlowKey,
-    src: u32,
-    dst: u32,
+    src: HostId,
+    dst: HostId,
     /// Which class it is of, if an edge divides it.
     split: Option<PathSplit>,
 }
@@ -24,7 +25,7 @@ struct Flow {
 /// Flows that send whatever becomes of it.
 pub(super) struct Udp {
     common: Common,
-    me: u32,
+    me: AppId,
     flows: Vec<Flow>,
     packet: u32,
     gap: Duration,
@@ -43,7 +44,7 @@ impl Udp {
         };
         let flows = (0..flows).map(flow).collect();
         let gap = rate.time_to_send(Bytes(u64::from(packet)));
-        Self { common, me: 0, flows, packet, gap, on, off }
+        Self { common, me: AppId::default(), flows, packet, gap, on, off }
     }
 
     fn send(&mut self, world: &mut World, number: u32) {
@@ -57,7 +58,7 @@ impl Udp {
         };
         p.header = Header { key: flow.key, len, dscp, ..Header::default() };
         p.label = Label {
-            flow: self.common.first_user + number,
+            flow: FlowId(self.common.first_user + number),
             src: flow.src,
             dst: flow.dst,
             route,
@@ -84,7 +85,7 @@ impl Udp {
 }
 
 impl App for Udp {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         self.me = me;
         for (number, flow) in (0..).zip(&mut self.flows) {
             world.set_timer(me, number, self.common.begins(&mut flow.rng));

@@ -8,6 +8,7 @@ use narrows_units::Duration;
 use super::arrivals::{Arrivals, NEXT};
 use super::lines::{Lines, Ring, own};
 use super::{App, Common, Happened, RETRY, exponential};
+use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
 /// One who came. The record, and the lines that belong to it, are another's when it has gone.
@@ -111,7 +112,7 @@ impl Visits {
 }
 
 impl App for Visits {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         self.lines.me = me;
         self.await_next(world);
     }
@@ -127,7 +128,7 @@ impl App for Visits {
         }
     }
 
-    fn happened(&mut self, world: &mut World, place: u32, tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
         if !self.lines.happened(world, place, tag, what) {
             return;
         }

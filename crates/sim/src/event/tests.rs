@@ -1,4 +1,5 @@
 use super::*;
+use crate::ids::{AppId, LinkId};
 
 impl EventQueue {
     fn len(&self) -> usize {
@@ -22,7 +23,7 @@ fn order_is_by_time_then_by_scheduling() {
             // Few distinct times, so that ties are common; some very far.
             let spread = [3, 40, 1_000, 500_000_000, 60_000_000_000][rng.usize(0..5).min(i / 40_000)];
             let at = now + rng.u64(0..spread);
-            queue.push(Instant::from_nanos(at), Event::App { app: 0, token: n });
+            queue.push(Instant::from_nanos(at), Event::App { app: AppId(0), token: n });
             model.insert((at, n), ());
             n += 1;
         } else {
@@ -46,9 +47,9 @@ fn nothing_is_lost_when_slots_get_wider() {
     for first in 0..2 {
         let mut queue = EventQueue::default();
         let at = |slot: u64| Instant::from_nanos(slot << WIDTH);
-        queue.push(at(PERIOD + 200), Event::Free(1));
+        queue.push(at(PERIOD + 200), Event::Free(LinkId(1)));
         for slot in first..PERIOD + 100 {
-            queue.push(at(slot), Event::Free(0));
+            queue.push(at(slot), Event::Free(LinkId(0)));
             let next = queue.pop(Instant::from_nanos(u64::MAX), |_| 0).map(|next| next.0);
             assert_eq!(next, Some(at(slot)), "slot {slot} from {first}");
         }
@@ -58,9 +59,9 @@ fn nothing_is_lost_when_slots_get_wider() {
 #[test]
 fn what_lies_after_the_end_stays() {
     let mut queue = EventQueue::default();
-    queue.push(Instant::from_nanos(10), Event::Free(1));
+    queue.push(Instant::from_nanos(10), Event::Free(LinkId(1)));
     assert!(queue.pop(Instant::from_nanos(9), |_| 0).is_none());
     let next = queue.pop(Instant::from_nanos(10), |_| 0).unwrap();
-    assert!(matches!(next.1, Event::Free(1)) && next.0 == Instant::from_nanos(10));
+    assert!(matches!(next.1, Event::Free(LinkId(1))) && next.0 == Instant::from_nanos(10));
     assert!(queue.pop(Instant::from_nanos(99), |_| 0).is_none());
 }

@@ -6,6 +6,7 @@ use narrows_units::{Instant, Rate};
 
 use super::{Network, ShaperPlan};
 use crate::event::Event;
+use crate::ids::LinkId;
 use crate::packet::Pkt;
 use crate::shaped::{Autorate, Rule, Shaped};
 
@@ -33,8 +34,8 @@ pub(super) fn behind_a_shaper(
 
 impl Network {
     /// What waits before link `id` waits for link `behind`, whose rate changes.
-    pub(crate) fn feed(&mut self, id: u32, behind: u32) {
-        self.links[id as usize].feeds = Some(behind);
+    pub(crate) fn feed(&mut self, id: LinkId, behind: LinkId) {
+        self.links[id.index()].feeds = Some(behind);
     }
 
     /// The rate of a shaper is set by a rule from the beginning on.
@@ -49,7 +50,7 @@ impl Network {
         let now = self.now;
         let since = self.events.since();
         let shaped = &mut self.shaped[place as usize];
-        let behind = &mut self.links[shaped.behind as usize];
+        let behind = &mut self.links[shaped.behind.index()];
         behind.catch_up(now, since);
         let Some(changing) = &behind.changing else { return };
         let every = shaped.rule.every();
@@ -67,7 +68,7 @@ impl Network {
         let id = shaped.link;
         if rate != shaped.config.rate {
             shaped.config.rate = rate;
-            if let Some(queue) = self.links[id as usize].discipline_mut() {
+            if let Some(queue) = self.links[id.index()].discipline_mut() {
                 let _ = queue.discipline.reconfigure(now, shaped.spec.settings(), &shaped.config);
             }
             self.schedule(id);
@@ -76,11 +77,11 @@ impl Network {
     }
 
     /// Tells the link behind whether anything waits for it.
-    pub(super) fn note_waiting(&mut self, id: u32) {
-        let link = &self.links[id as usize];
+    pub(super) fn note_waiting(&mut self, id: LinkId) {
+        let link = &self.links[id.index()];
         let (Some(behind), Some(queue)) = (link.feeds, link.discipline()) else { return };
         let waits = queue.discipline.backlog().packets > 0;
-        let behind = &mut self.links[behind as usize];
+        let behind = &mut self.links[behind.index()];
         let idle_from = behind.full_until();
         if let Some(changing) = &mut behind.changing {
             changing.usage.waits(self.now, waits, idle_from, &changing.timetable);

@@ -15,6 +15,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use super::{LinkPlan, Network};
 use crate::event::Event;
+use crate::ids::FlowId;
 use crate::link::{Before, Bottleneck};
 use crate::packet::{DATAGRAM, Label, Packet, Pkt};
 
@@ -79,7 +80,7 @@ impl Logged {
     }
 
     fn packet(&self, now: Instant, what: What, packet: &Pkt) {
-        self.note(now, what, packet.0.label.flow, *packet.header());
+        self.note(now, what, packet.0.label.flow.0, *packet.header());
     }
 
     fn verdicts(&self, now: Instant, made: &[Verdict<Pkt>]) {
@@ -121,7 +122,7 @@ impl Qdisc<Pkt> for Logged {
 
 impl ReversePath<Pkt> for Logged {
     fn reverse(&mut self, now: Instant, packet: Pkt, verdicts: &mut Verdicts<Pkt>) -> Option<Pkt> {
-        let (before, id, header) = (verdicts.len(), packet.0.label.flow, *packet.header());
+        let (before, id, header) = (verdicts.len(), packet.0.label.flow.0, *packet.header());
         let passed = self.path().reverse(now, packet, verdicts);
         self.verdicts(now, &verdicts[before..]);
         match &passed {
@@ -250,7 +251,7 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
     });
     let (disciplines, logs) = logged(spec);
     for (link, discipline) in links.into_iter().zip(disciplines) {
-        net.links[link as usize].before = Before::Discipline(Box::new(Bottleneck::new(Box::new(discipline))));
+        net.links[link.index()].before = Before::Discipline(Box::new(Bottleneck::new(Box::new(discipline))));
     }
     net.pair(links[0], links[1]);
     net.settle();
@@ -260,7 +261,7 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
             Direction::Up => (hosts[1], hosts[0]),
         };
         let label = Label {
-            flow: id as u32,
+            flow: FlowId(id as u32),
             src,
             dst,
             route: net.route(src, dst),
@@ -282,7 +283,7 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
         }
     }
     let report = links
-        .map(|id| net.links[id as usize].discipline_mut().unwrap().discipline.report(Instant::FAR_FUTURE));
+        .map(|id| net.links[id.index()].discipline_mut().unwrap().discipline.report(Instant::FAR_FUTURE));
     (logs, report)
 }
 
@@ -290,7 +291,7 @@ fn through_driver(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([L
     let ([down, up], logs) = logged(spec);
     let mut driver = Driver::new(Shaper::new(LINKS[0], down), Shaper::new(LINKS[1], up));
     let packets = arrivals.iter().enumerate().map(|(id, (at, direction, header))| {
-        let label = Label { flow: id as u32, end: DATAGRAM, ..Label::default() };
+        let label = Label { flow: FlowId(id as u32), end: DATAGRAM, ..Label::default() };
         let packet = Packet { label, header: *header, ..Packet::default() };
         Ok::<_, Infallible>((*at, *direction, Pkt(Box::new(packet))))
     });

@@ -7,6 +7,7 @@ use super::plan::ProbePlan;
 use super::report::{MAX, P50, P99, Tables, integers, share};
 use super::{BACKOFFS, Datagrams, Probes};
 use crate::edge::Arrivals;
+use crate::ids::FlowId;
 use crate::results::Results;
 use crate::tap::Capture;
 use crate::world::World;
@@ -36,7 +37,7 @@ pub(crate) fn end(world: World) -> PartEnd {
     let World { mut net, connections, mut probes, edges, .. } = world;
     let now = net.now;
     for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {
-        probes.close(now, c, net.tap.lost_of(place, c.generation), false);
+        probes.close(now, c, net.tap.lost_of(FlowId(place), c.generation), false);
     }
     // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
     drop(connections);

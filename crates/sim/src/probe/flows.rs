@@ -10,6 +10,7 @@ use narrows_units::{Duration, Instant};
 use super::report::{MAX, P50, P99, Tables, integers, numbers};
 use super::transfers::stalls;
 use crate::connection::{Connection, DATA, NO_ROW, OptionalInstant};
+use crate::ids::FlowId;
 use crate::statistics::{jain, mean, sorted, top_share};
 
 /// Most (flow, slice) pairs of which the bytes are kept for the table; the figures are of all.
@@ -27,7 +28,7 @@ struct Flow {
     opened: Instant,
     connected: OptionalInstant,
     /// Its connection at present; [`NO_PLACE`] for none.
-    place: u32,
+    place: FlowId,
     backoff_max: u32,
     /// What its earlier connections did.
     before: Done,
@@ -35,7 +36,7 @@ struct Flow {
     stall: Duration,
 }
 
-const NO_PLACE: u32 = u32::MAX;
+const NO_PLACE: FlowId = FlowId(u32::MAX);
 
 /// What connections of a flow did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,7 +117,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn opened(&mut self, place: u32, c: &mut Connection) {
+    pub(super) fn opened(&mut self, place: FlowId, c: &mut Connection) {
         let first = c.stats.first_attempt;
         let again = (c.stats.retries > 0)
             .then(|| {
@@ -161,13 +162,13 @@ impl Flows {
         &mut self,
         now: Instant,
         connections: &mut [Connection],
-        lost: &dyn Fn(u32, u32) -> u64,
+        lost: &dyn Fn(FlowId, u32) -> u64,
     ) {
         self.at_warmup = self.flows.iter().map(|flow| flow.before).collect();
         for (flow, at_warmup) in self.flows.iter_mut().zip(&mut self.at_warmup) {
             flow.stall = Duration::ZERO;
             let place = flow.place;
-            let Some(c) = connections.get_mut(place as usize) else { continue };
+            let Some(c) = connections.get_mut(place.index()) else { continue };
             *at_warmup = flow.before.plus(Done::of(c, lost(place, c.generation)));
             (c.stats.first_stall, c.stats.longest_stall) = (Duration::ZERO, Duration::ZERO);
             c.stats.last_delivery = c.stats.last_delivery.max(now);
@@ -278,7 +279,7 @@ impl Flows {
     }
 
     /// The flows that have a connection, and its place.
-    pub(super) fn places(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub(super) fn places(&self) -> impl Iterator<Item = (u32, FlowId)> {
         (0..).zip(&self.flows).map(|(row, f)| (row, f.place)).filter(|(_, place)| *place != NO_PLACE)
     }
 
@@ -296,6 +297,6 @@ impl Flow {
     }
 
     fn delivered(&self, connections: &[Connection]) -> u64 {
-        self.before.delivered + connections.get(self.place as usize).map_or(0, |c| c.stats.delivered)
+        self.before.delivered + connections.get(self.place.index()).map_or(0, |c| c.stats.delivered)
     }
 }

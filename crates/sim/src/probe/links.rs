@@ -87,7 +87,7 @@ impl LinkEnd {
 impl LinkProbe {
     pub(super) fn warm_up(&mut self, plan: &ProbePlan, net: &mut Network) {
         let now = net.now;
-        self.before = plan.links.iter().map(|l| Counts::of(&mut net.links[l.link as usize], now).0).collect();
+        self.before = plan.links.iter().map(|l| Counts::of(&mut net.links[l.link.index()], now).0).collect();
         for waits in net.links.iter_mut().filter_map(|link| link.waits.as_mut()) {
             waits.clear();
         }
@@ -101,7 +101,7 @@ impl LinkProbe {
         let (now, links) = (net.now, &mut net.links);
         let elapsed = now.since(plan.warmup);
         let of = |(at, watched): (usize, &Watched)| {
-            let link = &mut links[watched.link as usize];
+            let link = &mut links[watched.link.index()];
             let (counts, report) = Counts::of(link, now);
             let before = self.before.get(at).copied().unwrap_or_default();
             let busy = counts.busy.saturating_sub(before.busy);

@@ -1,5 +1,6 @@
 //! What is to be recorded of a run.
 
+use crate::ids::LinkId;
 use narrows_scenario::{Group, Scenario, Series};
 use narrows_units::{Duration, Instant, Rate};
 
@@ -8,7 +9,7 @@ use narrows_units::{Duration, Instant, Rate};
 pub(crate) struct Watched {
     pub(crate) name: String,
     /// Its place in the network.
-    pub(crate) link: u32,
+    pub(crate) link: LinkId,
     pub(crate) rate: Rate,
 }
 
@@ -81,7 +82,9 @@ impl ProbePlan {
             series: scenario.probes.series.clone(),
             stalls: scenario.probes.stalls.clone(),
             classes: scenario.traffic.iter().map(|t| t.name.clone()).collect(),
-            links: links.map(|(link, l)| Watched { name: l.name.clone(), link, rate: l.rate }).collect(),
+            links: links
+                .map(|(link, l)| Watched { name: l.name.clone(), link: LinkId(link), rate: l.rate })
+                .collect(),
             capture: scenario.probes.capture.clone(),
             mss: scenario.traffic.first().map_or(1460, |t| t.tcp_from.mss),
             groups: scenario.probes.groups.clone(),

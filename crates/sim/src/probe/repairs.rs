@@ -6,6 +6,7 @@ use narrows_tcp::TcpEvent;
 use narrows_units::Instant;
 
 use super::report::{Tables, integers, numbers, words};
+use crate::ids::HostId;
 use crate::packet::{Label, address};
 
 /// So many are kept.
@@ -16,8 +17,8 @@ const MOST: usize = 4 << 20;
 struct Repair {
     at: Instant,
     /// Host and port.
-    from: (u32, u16),
-    to: (u32, u16),
+    from: (HostId, u16),
+    to: (HostId, u16),
     event: TcpEvent,
 }
 
@@ -53,7 +54,8 @@ impl Repairs {
             return;
         }
         let r = || self.list.iter();
-        let end = |(host, port): (u32, u16)| SocketAddr::new(address(host).to_canonical(), port).to_string();
+        let end =
+            |(host, port): (HostId, u16)| SocketAddr::new(address(host).to_canonical(), port).to_string();
         let name = |event: TcpEvent| match event {
             TcpEvent::FastRetransmit => "fast_retransmit",
             TcpEvent::TailProbe => "tail_probe",

@@ -40,7 +40,7 @@ impl Samples {
         if plan.wants(Which::Queue) {
             self.queue.resize_with(plan.links.len(), Vec::new);
             for (list, watched) in self.queue.iter_mut().zip(&plan.links) {
-                let backlog = net.links[watched.link as usize].backlog();
+                let backlog = net.links[watched.link.index()].backlog();
                 list.push((backlog.packets as u64, backlog.bytes.get()));
             }
         }
@@ -56,7 +56,7 @@ impl Samples {
         self.carried.resize_with(plan.links.len(), Vec::new);
         self.before.resize(plan.links.len(), Carried { sent_bytes: 0, dropped: 0 });
         for ((list, before), watched) in self.carried.iter_mut().zip(&mut self.before).zip(&plan.links) {
-            let k = &net.links[watched.link as usize].counters;
+            let k = &net.links[watched.link.index()].counters;
             let now = Carried { sent_bytes: k.sent_bytes, dropped: k.dropped_total() + k.lost };
             list.push(Carried {
                 sent_bytes: now.sent_bytes - before.sent_bytes,

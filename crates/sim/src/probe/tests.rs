@@ -16,6 +16,7 @@ use super::plan::Watched;
 use super::*;
 use crate::app::{App, Happened};
 use crate::connection::HostConfig;
+use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{LinkPlan, Network, QueuePlan};
 use crate::packet::{DATAGRAM, Label, PayloadKind, address};
 use crate::results::{Data, Results, Table};
@@ -46,7 +47,7 @@ struct Script {
 }
 
 impl App for Script {
-    fn start(&mut self, world: &mut World, me: u32) {
+    fn start(&mut self, world: &mut World, me: AppId) {
         for (token, (s, _)) in (0..).zip(&self.acts) {
             world.set_timer(me, token, at(*s));
         }
@@ -54,28 +55,33 @@ impl App for Script {
     fn wake(&mut self, world: &mut World, token: u32) {
         match self.acts[token as usize].1 {
             Act::Open(transfer) => {
-                world.open(0, transfer);
+                world.open(AppId(0), transfer);
             }
-            Act::Tell(place, end, event) => world.follow(place, end, event),
-            Act::Write(place, bytes) => world.write(place, bytes),
-            Act::Retire(place) => world.retire(place),
+            Act::Tell(place, end, event) => world.follow(FlowId(place), end, event),
+            Act::Write(place, bytes) => world.write(FlowId(place), bytes),
+            Act::Retire(place) => world.retire(FlowId(place)),
             Act::Datagram(len) => {
                 let mut packet = world.net.pool.take();
-                let route = world.net.route(0, 1);
-                let key = FlowKey::new(address(0), address(1), 1, 9, Proto::UDP);
+                let route = world.net.route(HostId(0), HostId(1));
+                let key = FlowKey::new(address(HostId(0)), address(HostId(1)), 1, 9, Proto::UDP);
                 let p = &mut *packet.0;
                 p.header = Header { key, len: Bytes(len), ..Header::default() };
-                p.label =
-                    Label { dst: 1, route, end: DATAGRAM, kind: PayloadKind::Datagram, ..Label::default() };
+                p.label = Label {
+                    dst: HostId(1),
+                    route,
+                    end: DATAGRAM,
+                    kind: PayloadKind::Datagram,
+                    ..Label::default()
+                };
                 world.net.send_datagram(packet);
             }
         }
     }
-    fn happened(&mut self, world: &mut World, place: u32, _tag: u32, what: Happened) {
+    fn happened(&mut self, world: &mut World, place: FlowId, _tag: u32, what: Happened) {
         if let (Some(size), Happened::Closed) = (self.again, what) {
-            let user = world.connections[place as usize].user;
+            let user = world.connections[place.index()].user;
             world.retire(place);
-            world.open(0, Transfer { size, close: true, ..transfer(user) });
+            world.open(AppId(0), Transfer { size, close: true, ..transfer(user) });
         }
     }
 }
@@ -83,8 +89,8 @@ impl App for Script {
 /// Transfer 0 to 1 of user 0 without end, opened by its sender.
 fn transfer(user: u32) -> Transfer {
     Transfer {
-        from: 0,
-        to: 1,
+        from: HostId(0),
+        to: HostId(1),
         size: u64::MAX,
         header: 0,
         request: 0,

@@ -41,7 +41,7 @@ impl Windows {
             return;
         }
         for (flow, place) in flows.places().take_while(|(flow, _)| *flow < FLOWS) {
-            let c = &connections[place as usize];
+            let c = &connections[place.index()];
             self.estimates.extend(c.ends.cc_estimates().map(|estimates| (self.rows.len(), estimates)));
             let (cwnd, ssthresh) = c.ends.windows();
             self.rows.push(Window { at: now, flow, class: c.class, cwnd, ssthresh });

@@ -1,0 +1,39 @@
+//! Numbers of things in a world: the place of each in the list of its kind.
+
+/// Defines a type for the places of a list.
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) struct $name(pub(crate) u32);
+
+        impl $name {
+            /// The thing at this place. A scenario is checked to have fewer than 2^32 of each kind.
+            pub(crate) fn of(place: usize) -> Self {
+                Self(u32::try_from(place).expect("a scenario is checked to have fewer"))
+            }
+            /// Its place.
+            #[inline(always)]
+            pub(crate) const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )* };
+}
+
+ids! {
+    /// A node.
+    NodeId
+    /// One direction of a link between nodes.
+    LinkId
+    /// The links between two nodes, from one to the other.
+    RouteId
+    /// Hosts of a scenario's entry, which share settings of their wires.
+    GroupId
+    /// A host.
+    HostId
+    /// A connection, or a flow of datagrams among those.
+    FlowId
+    /// An application.
+    AppId
+}
