@@ -271,7 +271,7 @@ impl<P: Packet> Qdisc<P> for LinkQueue<P> {
 impl<P: Packet> Manage for LinkQueue<P> {
     fn report(&mut self, now: Instant) -> Report {
         match self {
-            Self::Open(q) => Report { name: "open", ..q.report(now) },
+            Self::Open(q) => Report { name: "open".into(), ..q.report(now) },
             Self::Shaped(q) => q.report(now),
             Self::Followed(q) => q.report(now),
             Self::Watched(q) => q.report(now),

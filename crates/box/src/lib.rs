@@ -56,10 +56,7 @@ pub use run::{Notice, Source, run};
 pub use settings::{BackendKind, DEFAULT_DISCIPLINE, KEYS, NamedSpec, Options, Settings, framing};
 pub use sight::{CauseJson, HistogramJson, LostJson, Mark, Sight, SightJson, StallJson, UserJson};
 pub use state::{clean, leftovers, living};
-pub use status::{
-    AdmissionJson, BacklogJson, ClassJson, CountersJson, DirectionStatus, FollowJson, ReportJson, Status,
-    WaitingPoolJson,
-};
+pub use status::{DirectionStatus, Status};
 pub use watch::Watch;
 pub use watchdog::main as watchdog;
 

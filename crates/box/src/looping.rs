@@ -25,7 +25,7 @@ use super::rate_from::Rates;
 use super::run::Notice;
 use super::settings::Settings;
 use super::sight::Sight;
-use super::status::{DirectionStatus, ReportJson, Status};
+use super::status::{DirectionStatus, Status, name_circuits};
 use super::users::{Sorted, UserMap};
 use super::watchdog::{BEAT, WatchdogMessage, Watched};
 use narrows_netio::links::{Interface, Monitor};
@@ -381,8 +381,7 @@ impl<C: Channel> Live<C> {
         let mut direction = |d: Direction| {
             let link = lanes[d as usize].link;
             let report = self.engine.report(at, d);
-            let report = ReportJson::from(&report);
-            let followed = report.follows.as_ref().and_then(|f| f.rate_bps);
+            let followed = report.follows.as_ref().and_then(|f| f.found_bps);
             DirectionStatus {
                 rate_bps: followed.or_else(|| link.map(|l| l.rate.as_bps())),
                 told_bps: self.told[d as usize].map(Rate::as_bps),
@@ -392,8 +391,8 @@ impl<C: Channel> Live<C> {
             }
         };
         let (mut down, mut up) = (direction(Direction::Down), direction(Direction::Up));
-        for place in [&mut down, &mut up].into_iter().filter_map(|d| d.report.admission.as_mut()) {
-            place.name_circuits(|id| self.users.name(id).map(str::to_owned));
+        for admission in [&mut down, &mut up].into_iter().filter_map(|d| d.report.admission.as_mut()) {
+            name_circuits(admission, |id| self.users.name(id).map(str::to_owned));
         }
         let missing = self.missing.iter().map(|name| format!("interface {name} is missing"));
         Status {

@@ -236,21 +236,22 @@ fn is_theirs(pool: &str, reader: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AdmissionJson, WaitingPoolJson};
+    use narrows_qdisc::{AdmissionReport, WaitingPool};
+    use narrows_units::Duration;
 
     #[test]
     fn a_user_sees_its_own_place_and_nobody_elses() {
         let mut status = Status::default();
-        let place = |n: u8| WaitingPoolJson {
+        let place = |n: u8| WaitingPool {
             pool: format!("10.0.0.{n}"),
             position: n.into(),
-            waited_s: 1.0,
-            expected_s: None,
+            waited: Duration::from_secs(1),
+            expected: None,
         };
-        status.down.report.admission = Some(AdmissionJson {
+        status.down.report.admission = Some(AdmissionReport {
             waiting: 3,
             queue: (1..=3).map(place).collect(),
-            ..AdmissionJson::default()
+            ..AdmissionReport::default()
         });
         let text = serde_json::to_string(&status).unwrap();
         let seen = |reader: &str| {

@@ -1,10 +1,6 @@
-//! What the box says of itself, as JSON: a mirror of [`narrows_qdisc::Report`] with plain numbers, units in the names.
+//! State of the box as JSON: plain numbers, units in the names.
 
-use std::collections::BTreeMap;
-
-use narrows_qdisc::follow::FollowReport;
-use narrows_qdisc::{AdmissionReport, Backlog, ClassReport, Counters, Reason, Report};
-use narrows_units::Duration;
+use narrows_qdisc::{AdmissionReport, Report};
 use narrows_users::CircuitId;
 use serde::{Deserialize, Serialize};
 
@@ -93,230 +89,103 @@ pub struct DirectionStatus {
     pub overhead: u32,
     /// The discipline as it was asked for.
     pub discipline: String,
-    /// What it says.
-    pub report: ReportJson,
+    /// State of the discipline.
+    pub report: Report,
 }
 
-/// [`Report`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ReportJson {
-    /// The discipline's name.
-    pub name: String,
-    /// Counts since the discipline was made.
-    pub counters: CountersJson,
-    /// Everything that waits.
-    pub backlog: BacklogJson,
-    /// Backlog by class.
-    pub classes: Vec<ClassJson>,
-    /// Flows in each phase.
-    pub states: BTreeMap<String, usize>,
-    /// Flows known.
-    pub flows: usize,
-    /// Flows that count for the fair share.
-    pub active_flows: usize,
-    /// Flows with unrepaired losses that send nothing.
-    pub stalled_flows: usize,
-    /// The longest such stall at present.
-    pub longest_stall_s: f64,
-    /// Loss rate over the discipline's window, parts per million.
-    pub loss_ppm: u32,
-    /// Admission control, if the discipline has it.
-    pub admission: Option<AdmissionJson>,
-    /// What is thought of the link, where its rate is followed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub follows: Option<FollowJson>,
-    /// Memory per flow record.
-    pub bytes_per_flow: usize,
-}
-
-/// [`FollowReport`]: what is thought of a link whose rate is followed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FollowJson {
-    /// What the link carries, if anything has told yet.
-    pub rate_bps: Option<u64>,
-    /// `idle`, `searching`, `following`, `draining`, `silent` or `blind`.
-    pub phase: String,
-    /// What that means, for people.
-    pub why: String,
-    /// The shortest round trip behind the box, if one was seen.
-    pub base_s: Option<f64>,
-    /// How much longer the last took.
-    pub late_s: f64,
-    /// Bytes under way behind the box.
-    pub in_flight_bytes: u64,
-    /// How many may be.
-    pub window_bytes: u64,
-    /// Packets that left again, as they were lost behind the box.
-    pub lost: u64,
-}
-
-/// [`Counters`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each is the counter of the same name in narrows_qdisc::Counters")]
-pub struct CountersJson {
-    pub arrived: u64,
-    pub arrived_bytes: u64,
-    pub sent: u64,
-    pub sent_bytes: u64,
-    pub goodput_bytes: u64,
-    pub dropped: BTreeMap<String, u64>,
-    pub dropped_total: u64,
-    pub suppressed: u64,
-    pub refused: u64,
-    pub marked: u64,
-    pub clamped: u64,
-    pub restamped: u64,
-    pub evicted: u64,
-}
-
-/// [`Backlog`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the two numbers of a backlog")]
-pub struct BacklogJson {
-    pub packets: usize,
-    pub bytes: u64,
-}
-
-/// [`ClassReport`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in narrows_qdisc::ClassReport")]
-pub struct ClassJson {
-    pub name: String,
-    pub backlog: BacklogJson,
-    pub flows: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counters: Option<CountersJson>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub up_to_packets: Option<u32>,
-}
-
-/// [`AdmissionReport`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in narrows_qdisc::AdmissionReport")]
-pub struct AdmissionJson {
-    pub overloaded: bool,
-    pub admitted: usize,
-    pub admissions: u64,
-    pub waiting: usize,
-    pub queue: Vec<WaitingPoolJson>,
-    pub wait_p50_s: Option<f64>,
-    pub wait_p99_s: Option<f64>,
-}
-
-/// A pool that waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in narrows_qdisc::WaitingPool")]
-pub struct WaitingPoolJson {
-    pub pool: String,
-    pub position: usize,
-    pub waited_s: f64,
-    pub expected_s: Option<f64>,
-}
-
-impl AdmissionJson {
-    /// Writes the names of circuits in place of their numbers.
-    pub(crate) fn name_circuits(&mut self, name: impl Fn(CircuitId) -> Option<String>) {
-        for waiting in &mut self.queue {
-            let number = waiting.pool.strip_prefix("circuit ").and_then(|n| n.parse().ok());
-            if let Some(name) = number.and_then(|n| name(CircuitId(n))) {
-                waiting.pool = name;
-            }
+/// Writes the names of circuits in place of their numbers.
+pub(crate) fn name_circuits(admission: &mut AdmissionReport, name: impl Fn(CircuitId) -> Option<String>) {
+    for waiting in &mut admission.queue {
+        let number = waiting.pool.strip_prefix("circuit ").and_then(|n| n.parse().ok());
+        if let Some(name) = number.and_then(|n| name(CircuitId(n))) {
+            waiting.pool = name;
         }
     }
 }
 
-impl From<&Report> for ReportJson {
-    fn from(r: &Report) -> Self {
-        Self {
-            name: r.name.to_owned(),
-            counters: (&r.counters).into(),
-            backlog: r.backlog.into(),
-            classes: r.classes.iter().map(ClassJson::from).collect(),
-            states: r.states.iter().map(|&(name, n)| (name.to_owned(), n)).collect(),
-            flows: r.flows,
-            active_flows: r.active_flows,
-            stalled_flows: r.stalled_flows,
-            longest_stall_s: r.longest_stall.as_secs_f64(),
-            loss_ppm: r.loss_ppm,
-            admission: r.admission.as_ref().map(AdmissionJson::from),
-            follows: r.follows.as_ref().map(FollowJson::from),
-            bytes_per_flow: r.bytes_per_flow,
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_qdisc::follow::{FollowPhase, FollowReport};
+    use narrows_qdisc::{Backlog, ClassReport, Counters, Ppm, Reason, WaitingPool};
+    use narrows_units::{Bytes, Duration};
 
-impl From<&FollowReport> for FollowJson {
-    fn from(f: &FollowReport) -> Self {
-        Self {
-            rate_bps: f.base.map(|_| f.rate_bps),
-            phase: f.phase.name().to_owned(),
-            why: f.phase.why().to_owned(),
-            base_s: f.base.map(Duration::as_secs_f64),
-            late_s: f.late.as_secs_f64(),
-            in_flight_bytes: f.in_flight,
-            window_bytes: f.window,
-            lost: f.lost,
-        }
-    }
-}
-
-impl From<&Counters> for CountersJson {
-    fn from(c: &Counters) -> Self {
-        Self {
-            arrived: c.arrived,
-            arrived_bytes: c.arrived_bytes.0,
-            sent: c.sent,
-            sent_bytes: c.sent_bytes.0,
-            goodput_bytes: c.goodput_bytes.0,
-            dropped: Reason::ALL.iter().map(|r| (r.name().to_owned(), c.dropped[*r as usize])).collect(),
-            dropped_total: c.dropped_total(),
-            suppressed: c.suppressed,
-            refused: c.refused,
-            marked: c.marked,
-            clamped: c.clamped,
-            restamped: c.restamped,
-            evicted: c.evicted,
-        }
-    }
-}
-
-impl From<Backlog> for BacklogJson {
-    fn from(b: Backlog) -> Self {
-        Self { packets: b.packets, bytes: b.bytes.0 }
-    }
-}
-
-impl From<&ClassReport> for ClassJson {
-    fn from(c: &ClassReport) -> Self {
-        Self {
-            name: c.name.to_owned(),
-            backlog: c.backlog.into(),
-            flows: c.flows,
-            counters: c.counters.as_ref().map(CountersJson::from),
-            share: c.share.map(|s| f64::from(s.0) / 1e6),
-            up_to_packets: c.up_to_packets,
-        }
-    }
-}
-
-impl From<&AdmissionReport> for AdmissionJson {
-    fn from(d: &AdmissionReport) -> Self {
-        let place = |p: &narrows_qdisc::WaitingPool| WaitingPoolJson {
-            pool: p.pool.to_string(),
-            position: p.position,
-            waited_s: p.waited.as_secs_f64(),
-            expected_s: p.expected.map(Duration::as_secs_f64),
+    fn whole() -> Report {
+        let ms = Duration::from_millis;
+        let mut counters =
+            Counters { arrived: 9, marked: 3, suppressed: 1, refused: 2, ..Counters::default() };
+        counters.arrived_bytes = Bytes(4500);
+        counters.drop_for(Reason::PushedOut);
+        let backlog = Backlog { packets: 2, bytes: Bytes(1540) };
+        let waiting = |user: &str, position, expected| WaitingPool {
+            pool: user.to_owned(),
+            position,
+            waited: ms(1250),
+            expected,
         };
-        Self {
-            overloaded: d.overloaded,
-            admitted: d.admitted,
-            admissions: d.admissions,
-            waiting: d.waiting,
-            queue: d.queue.iter().map(place).collect(),
-            wait_p50_s: d.wait_p50.map(Duration::as_secs_f64),
-            wait_p99_s: d.wait_p99.map(Duration::as_secs_f64),
+        let mut short = ClassReport { name: "short".into(), backlog, flows: 1, ..ClassReport::default() };
+        (short.share, short.up_to_packets) = (Some(Ppm(456_000)), Some(24));
+        short.counters = Some(counters.clone());
+        Report {
+            name: "classes".into(),
+            counters,
+            backlog,
+            classes: vec![short, ClassReport { name: "long".into(), ..ClassReport::default() }],
+            states: [("slow_start".into(), 4), ("idle".into(), 1)].into(),
+            flows: 5,
+            active_flows: 3,
+            stalled_flows: 1,
+            longest_stall: ms(2300),
+            loss_ppm: 12,
+            admission: Some(AdmissionReport {
+                overloaded: true,
+                admitted: 4,
+                admissions: 7,
+                waiting: 2,
+                queue: vec![waiting("10.0.0.1", 1, Some(ms(300))), waiting("10.0.0.2", 2, None)],
+                wait_p50: Some(ms(100)),
+                wait_p99: None,
+            }),
+            follows: Some(FollowReport {
+                rate_bps: 640_000,
+                found_bps: Some(640_000),
+                phase: FollowPhase::Searching,
+                base: Some(ms(40)),
+                late: Duration::from_micros(1500),
+                in_flight: 9000,
+                window: 12_000,
+                lost: 1,
+            }),
+            bytes_per_flow: 250,
         }
+    }
+
+    /// Text of the same report as it was before these types wrote themselves: clients of other versions read it.
+    const TEXT: &str = concat!(
+        r#"{"name":"classes","counters":{"arrived":9,"arrived_bytes":4500,"sent":0,"sent_bytes":0,"goodput_bytes":0,"#,
+        r#""dropped":{"admission":0,"duplicate":0,"early":0,"over_limit":0,"pushed_out":1,"repairable":0,"#,
+        r#""sojourn":0},"dropped_total":1,"suppressed":1,"refused":2,"marked":3,"clamped":0,"restamped":0,"#,
+        r#""evicted":0},"backlog":{"packets":2,"bytes":1540},"classes":[{"name":"short","backlog":{"packets":2,"#,
+        r#""bytes":1540},"flows":1,"counters":{"arrived":9,"arrived_bytes":4500,"sent":0,"sent_bytes":0,"#,
+        r#""goodput_bytes":0,"dropped":{"admission":0,"duplicate":0,"early":0,"over_limit":0,"pushed_out":1,"#,
+        r#""repairable":0,"sojourn":0},"dropped_total":1,"suppressed":1,"refused":2,"marked":3,"clamped":0,"#,
+        r#""restamped":0,"evicted":0},"share":0.456,"up_to_packets":24},{"name":"long","backlog":{"packets":0,"#,
+        r#""bytes":0},"flows":0}],"states":{"idle":1,"slow_start":4},"flows":5,"active_flows":3,"stalled_flows":1,"#,
+        r#""longest_stall_s":2.3,"loss_ppm":12,"admission":{"overloaded":true,"admitted":4,"admissions":7,"#,
+        r#""waiting":2,"queue":[{"pool":"10.0.0.1","position":1,"waited_s":1.25,"expected_s":0.3},"#,
+        r#"{"pool":"10.0.0.2","position":2,"waited_s":1.25,"expected_s":null}],"wait_p50_s":0.1,"wait_p99_s":null},"#,
+        r#""follows":{"rate_bps":640000,"phase":"searching","#,
+        r#""why":"the link has not been full yet: more is tried in each round trip","base_s":0.04,"late_s":0.0015,"#,
+        r#""in_flight_bytes":9000,"window_bytes":12000,"lost":1},"bytes_per_flow":250}"#,
+    );
+
+    #[test]
+    fn a_report_has_the_text_that_clients_know() {
+        let text = serde_json::to_string(&whole()).unwrap();
+        assert_eq!(text, TEXT);
+        let read: Report = serde_json::from_str(&text).unwrap();
+        // The rate that the discipline is told is not in the text.
+        let follows = whole().follows.map(|f| FollowReport { rate_bps: 0, ..f });
+        assert_eq!(read, Report { follows, ..whole() });
     }
 }

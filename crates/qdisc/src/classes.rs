@@ -365,7 +365,7 @@ impl<P: Packet> Manage for Classes<P> {
         let known = self.records.known(ms, self.timeout);
         let shares = [self.share, Ppm(Ppm::ONE.0 - self.share.0)];
         let classes = (0..2).map(|c| ClassReport {
-            name: NAMES[c],
+            name: NAMES[c].into(),
             backlog: self.store.backlog(c),
             flows: flows[c],
             counters: Some(self.counters[c].clone()),
@@ -373,11 +373,11 @@ impl<P: Packet> Manage for Classes<P> {
             up_to_packets: self.has_threshold(c).then_some(self.packets),
         });
         Report {
-            name: "classes",
+            name: "classes".into(),
             counters: self.total(),
             backlog: self.backlog(),
             classes: classes.collect(),
-            states: NAMES.into_iter().zip(known).collect(),
+            states: NAMES.map(Into::into).into_iter().zip(known).collect(),
             flows: known[0] + known[1],
             bytes_per_flow: size_of::<records::Record>() + 2 * size_of::<u32>(),
             ..Report::default()

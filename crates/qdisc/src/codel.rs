@@ -166,7 +166,12 @@ impl<P: Packet> Manage for Codel<P> {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        Report { name: "codel", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
+        Report {
+            name: "codel".into(),
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            ..Report::default()
+        }
     }
 }
 

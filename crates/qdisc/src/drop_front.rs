@@ -48,7 +48,8 @@ impl<P: Packet> Qdisc<P> for DropFront<P> {
 
 impl<P: Packet> Manage for DropFront<P> {
     fn report(&mut self, _: Instant) -> Report {
-        Report { name: Config::NAME, counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
+        let counters = self.counters.clone();
+        Report { name: Config::NAME.into(), counters, backlog: self.backlog, ..Report::default() }
     }
     fn reconfigure(&mut self, _: Instant, settings: &dyn Any, _: &ShaperConfig) -> bool {
         settings.downcast_ref::<Config>().map(|config| self.config = *config).is_some()

@@ -79,7 +79,7 @@ impl<P: Packet> FairQueues<P> {
     /// What there is to tell, under the discipline's name.
     pub fn report(&self, name: &'static str) -> Report {
         Report {
-            name,
+            name: name.into(),
             counters: self.counters.clone(),
             backlog: self.backlog(),
             flows: self.lanes.active(),

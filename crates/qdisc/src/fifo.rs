@@ -79,7 +79,12 @@ impl<P: Packet> Manage for Fifo<P> {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        Report { name: "fifo", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
+        Report {
+            name: "fifo".into(),
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            ..Report::default()
+        }
     }
 }
 

@@ -88,7 +88,7 @@ impl<P: Packet> FlowFifos<P> {
         let classes = Vec::from(sets.map(|(name, queues)| self.class(name, queues)));
         let flows = classes.iter().map(|c| c.flows).sum();
         Report {
-            name,
+            name: name.into(),
             counters: counters.clone(),
             backlog: self.backlog,
             classes,
@@ -100,7 +100,7 @@ impl<P: Packet> FlowFifos<P> {
 
     /// A class made of the flows with these queues.
     fn class<'a>(&self, name: &'static str, queues: impl Iterator<Item = &'a Queue>) -> ClassReport {
-        let mut class = ClassReport { name, ..ClassReport::default() };
+        let mut class = ClassReport { name: name.into(), ..ClassReport::default() };
         for queue in queues.filter(|queue| !queue.is_empty()) {
             class.flows += 1;
             self.iter(queue).for_each(|(_, packet)| class.backlog.add(packet.len()));

@@ -297,7 +297,7 @@ impl<P: Packet> Manage for Pie<P> {
         self.catch_up(now);
         let loss_ppm = (u128::from(self.control.drop_prob) * 1_000_000 / u128::from(ONE)) as u32;
         let counters = self.counters.clone();
-        Report { name: "pie", counters, backlog: self.backlog, loss_ppm, ..Report::default() }
+        Report { name: "pie".into(), counters, backlog: self.backlog, loss_ppm, ..Report::default() }
     }
 }
 

@@ -263,7 +263,12 @@ impl<P: Packet> Manage for Red<P> {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        Report { name: "red", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
+        Report {
+            name: "red".into(),
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            ..Report::default()
+        }
     }
 }
 

@@ -1,4 +1,13 @@
-//! What a discipline tells people about itself. Plain data: the driver turns it into tables, JSON or a page.
+//! State of a discipline, for people: plain data, of which tables, JSON and a page are made elsewhere.
+//!
+//! With the feature `serde` the types write and read themselves: times in seconds, shares from 0 to 1, and drops by the
+//! name of their reason.
+
+#[cfg(feature = "serde")]
+pub(crate) mod json;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use narrows_units::{Bytes, Duration};
 
@@ -7,6 +16,7 @@ use crate::{Backlog, Ppm, Reason};
 
 /// Counts since the discipline was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counters {
     /// Packets that arrived to be queued.
     pub arrived: u64,
@@ -19,6 +29,7 @@ pub struct Counters {
     /// TCP and UDP payload bytes sent that were not retransmissions, where the discipline can tell; else zero.
     pub goodput_bytes: Bytes,
     /// Packets dropped, by [`Reason`] in the order of [`Reason::ALL`].
+    #[cfg_attr(feature = "serde", serde(flatten, with = "json::drops"))]
     pub dropped: [u64; Reason::ALL.len()],
     /// Superfluous copies discarded.
     pub suppressed: u64,
@@ -58,36 +69,47 @@ impl Counters {
 
 /// One class (queue) of a discipline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassReport {
     /// Its name, as `recovery` or `new`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What waits in it.
     pub backlog: Backlog,
     /// Flows with packets in it.
     pub flows: usize,
     /// Its own counts, if it keeps them.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub counters: Option<Counters>,
     /// Its share of the link, if it has a fixed one or one that sets itself.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "Option::is_none", with = "json::share")
+    )]
     pub share: Option<Ppm>,
     /// Its flows have at most so many packets of data, if that is what makes the class.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub up_to_packets: Option<u32>,
 }
 
 /// One pool in the wait queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WaitingPool {
-    /// The pool: a user.
-    pub pool: narrows_users::User,
+    /// The user: an address, a prefix or a circuit.
+    pub pool: String,
     /// Position, from 1.
     pub position: usize,
     /// How long it has waited.
+    #[cfg_attr(feature = "serde", serde(rename = "waited_s", with = "json::seconds"))]
     pub waited: Duration,
     /// How much longer, as far as can be told from the recent pace of admissions.
+    #[cfg_attr(feature = "serde", serde(rename = "expected_s", with = "json::maybe_seconds"))]
     pub expected: Option<Duration>,
 }
 
 /// Admission control: who is admitted, who waits, how long it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AdmissionReport {
     /// Whether new pools have to wait at present.
     pub overloaded: bool,
@@ -100,16 +122,19 @@ pub struct AdmissionReport {
     /// The first of them (at most 100), in order.
     pub queue: Vec<WaitingPool>,
     /// Waits of recently admitted pools that had to wait: median.
+    #[cfg_attr(feature = "serde", serde(rename = "wait_p50_s", with = "json::maybe_seconds"))]
     pub wait_p50: Option<Duration>,
     /// 99th percentile.
+    #[cfg_attr(feature = "serde", serde(rename = "wait_p99_s", with = "json::maybe_seconds"))]
     pub wait_p99: Option<Duration>,
 }
 
 /// A discipline's state at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Report {
     /// The discipline's name, as `taq` or `fifo`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Counts since the start.
     pub counters: Counters,
     /// Everything that waits.
@@ -117,7 +142,7 @@ pub struct Report {
     /// Backlog by class.
     pub classes: Vec<ClassReport>,
     /// Flows in each phase, by name; empty if the discipline does not follow flows.
-    pub states: Vec<(&'static str, usize)>,
+    pub states: BTreeMap<Cow<'static, str>, usize>,
     /// Flows the discipline knows of.
     pub flows: usize,
     /// Flows that count for the fair share.
@@ -125,12 +150,14 @@ pub struct Report {
     /// Flows with unrepaired losses that send nothing.
     pub stalled_flows: usize,
     /// The longest such stall at present.
+    #[cfg_attr(feature = "serde", serde(rename = "longest_stall_s", with = "json::seconds"))]
     pub longest_stall: Duration,
     /// Loss rate over the discipline's window, in parts per million.
     pub loss_ppm: u32,
     /// Admission control, if the discipline has it.
     pub admission: Option<AdmissionReport>,
-    /// What is thought of the link, where its rate is followed.
+    /// Estimate of the link, where its rate is followed.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub follows: Option<FollowReport>,
     /// Bytes of memory per flow record, all parts together.
     pub bytes_per_flow: usize,

@@ -368,11 +368,15 @@ impl<P: Packet> Manage for Rio<P> {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        let class = |name, half: &Half| ClassReport { name, backlog: half.backlog, ..ClassReport::default() };
+        let class = |name: &'static str, half: &Half| ClassReport {
+            name: name.into(),
+            backlog: half.backlog,
+            ..ClassReport::default()
+        };
         let mut counters = self.counters.clone();
         counters.evicted = self.sizes.evicted();
         Report {
-            name: "rio",
+            name: "rio".into(),
             counters,
             backlog: self.backlog_now(),
             classes: vec![class("in", &self.halves[0]), class("out", &self.halves[1])],

@@ -48,9 +48,11 @@ impl DisciplineSettings for Config {
 
 /// The part of a report that tells of flows.
 fn follow_report(census: &Census) -> Report {
-    let phases = Phase::ALL.iter().map(|p| (p.name(), census.by_phase[p.index()]));
+    let phases = Phase::ALL.iter().map(|p| (p.name().into(), census.by_phase[p.index()]));
     Report {
-        states: phases.chain([("no_data_yet", census.unphased), ("not_tcp", census.not_tcp)]).collect(),
+        states: phases
+            .chain([("no_data_yet".into(), census.unphased), ("not_tcp".into(), census.not_tcp)])
+            .collect(),
         flows: census.flows,
         active_flows: census.active,
         stalled_flows: census.silent,

@@ -89,6 +89,7 @@ pub type Verdicts<P> = Vec<Verdict<P>>;
 
 /// What waits in a discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Backlog {
     /// Packets.
     pub packets: usize,

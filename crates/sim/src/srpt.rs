@@ -103,7 +103,12 @@ impl Manage for Srpt {
     }
 
     fn report(&mut self, _now: Instant) -> Report {
-        Report { name: "srpt", counters: self.counters.clone(), backlog: self.backlog, ..Report::default() }
+        Report {
+            name: "srpt".into(),
+            counters: self.counters.clone(),
+            backlog: self.backlog,
+            ..Report::default()
+        }
     }
 }
 

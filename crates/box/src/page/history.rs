@@ -87,7 +87,7 @@ impl History {
 
 impl Kept {
     fn take(&mut self, status: &Status) {
-        let sent = [&status.down, &status.up].map(|d| d.report.counters.sent_bytes);
+        let sent = [&status.down, &status.up].map(|d| d.report.counters.sent_bytes.0);
         let [down, up] = status.sight.goodput_bytes;
         let now = (status.uptime_s, [[sent[0], down], [sent[1], up]]);
         let before = self.before.replace(now);
@@ -100,7 +100,7 @@ impl Kept {
             rate_bps: of.rate_bps,
             link_bps: rate(d, 0).round(),
             goodput_bps: rate(d, 1).round(),
-            backlog_bytes: of.report.backlog.bytes,
+            backlog_bytes: of.report.backlog.bytes.0,
         };
         let state = |name: &str| status.sight.states.get(name).copied().unwrap_or(0);
         let waiting =
@@ -136,7 +136,7 @@ mod tests {
 
     fn at(uptime_s: f64, sent_bytes: u64) -> Status {
         let mut s = Status { uptime_s, ..Status::default() };
-        s.down.report.counters.sent_bytes = sent_bytes;
+        s.down.report.counters.sent_bytes = narrows_units::Bytes(sent_bytes);
         s.sight.goodput_bytes = [sent_bytes / 2, 0];
         let stall = StallJson {
             number: uptime_s as u64,

@@ -8,6 +8,8 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
+use narrows_qdisc::Reason;
+
 use crate::{DirectionStatus, HistogramJson, SightJson, Status};
 
 /// What a scrape is told of the format.
@@ -129,7 +131,7 @@ fn of_the_link() -> Vec<Metric> {
         seconds(
             "narrows_link_late",
             "Round trip beyond the shortest, where the rate is followed",
-            Read::Gauges(|s| of_both(s, |d| d.report.follows.as_ref().map(|f| f.late_s))),
+            Read::Gauges(|s| of_both(s, |d| d.report.follows.as_ref().map(|f| f.late.as_secs_f64()))),
         ),
     ]
 }
@@ -141,12 +143,12 @@ fn bytes_of_the_link() -> Vec<Metric> {
         bytes(
             "narrows_arrived",
             "Bytes of IP packets that came",
-            Read::Counts(|s| of_both(s, |d| Some(d.report.counters.arrived_bytes))),
+            Read::Counts(|s| of_both(s, |d| Some(d.report.counters.arrived_bytes.0))),
         ),
         bytes(
             "narrows_sent",
             "Bytes of IP packets that left",
-            Read::Counts(|s| of_both(s, |d| Some(d.report.counters.sent_bytes))),
+            Read::Counts(|s| of_both(s, |d| Some(d.report.counters.sent_bytes.0))),
         ),
         bytes(
             "narrows_goodput",
@@ -159,15 +161,16 @@ fn bytes_of_the_link() -> Vec<Metric> {
         bytes(
             "narrows_backlog",
             "Bytes that wait",
-            Read::Gauges(|s| of_both(s, |d| Some(d.report.backlog.bytes as f64))),
+            Read::Gauges(|s| of_both(s, |d| Some(d.report.backlog.bytes.0 as f64))),
         ),
     ]
 }
 
 fn dropped(s: &Status) -> Vec<(Labels, u64)> {
     let of = |(name, d): (&'static str, &DirectionStatus)| -> Vec<(Labels, u64)> {
-        let reasons = d.report.counters.dropped.iter();
-        reasons.map(|(r, n)| (vec![("direction", name.to_owned()), ("reason", r.clone())], *n)).collect()
+        let labels =
+            |reason: Reason| vec![("direction", name.to_owned()), ("reason", reason.name().to_owned())];
+        Reason::ALL.iter().map(|r| (labels(*r), d.report.counters.dropped[*r as usize])).collect()
     };
     [("down", &s.down), ("up", &s.up)].into_iter().flat_map(of).collect()
 }

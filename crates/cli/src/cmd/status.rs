@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use narrows_box::{self as live, AdmissionJson, ClassJson, DirectionStatus, Status};
+use narrows_box::{self as live, DirectionStatus, Status};
+use narrows_qdisc::{AdmissionReport, ClassReport, Reason};
 
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
@@ -79,8 +80,8 @@ pub fn rates(now: &DirectionStatus, before: &DirectionStatus, dt: f64) -> (f64, 
     // Counters begin anew when a reload takes another discipline.
     let rate =
         |now: u64, before: u64| if dt > 0.0 { now.saturating_sub(before) as f64 * 8.0 / dt } else { 0.0 };
-    let goodput = (n.goodput_bytes > 0).then(|| rate(n.goodput_bytes, b.goodput_bytes));
-    (rate(n.sent_bytes, b.sent_bytes), goodput)
+    let goodput = (n.goodput_bytes.0 > 0).then(|| rate(n.goodput_bytes.0, b.goodput_bytes.0));
+    (rate(n.sent_bytes.0, b.sent_bytes.0), goodput)
 }
 
 /// What the box is, or one link of several, in one line.
@@ -124,14 +125,16 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
             row("goodput", bits(goodput));
         }
     }
-    row("waiting", format!("{} packets, {:.1} kB", r.backlog.packets, r.backlog.bytes as f64 / 1e3));
+    row("waiting", format!("{} packets, {:.1} kB", r.backlog.packets, r.backlog.bytes.0 as f64 / 1e3));
     for class in &r.classes {
         in_words(class).into_iter().for_each(|(name, value)| row(&name, value));
     }
-    row("arrived", format!("{} packets, {:.1} MB", c.arrived, c.arrived_bytes as f64 / 1e6));
+    row("arrived", format!("{} packets, {:.1} MB", c.arrived, c.arrived_bytes.0 as f64 / 1e6));
     let share = |n: u64| if c.arrived > 0 { 100.0 * n as f64 / c.arrived as f64 } else { 0.0 };
-    row("dropped", format!("{} ({:.1} %)", c.dropped_total, share(c.dropped_total)));
-    for (reason, n) in c.dropped.iter().filter(|(_, n)| **n > 0) {
+    row("dropped", format!("{} ({:.1} %)", c.dropped_total(), share(c.dropped_total())));
+    let mut drops = Reason::ALL.map(|reason| (reason.name(), c.dropped[reason as usize]));
+    drops.sort_unstable();
+    for (reason, n) in drops.into_iter().filter(|(_, n)| *n > 0) {
         row(&format!("· {}", reason.replace('_', " ")), n.to_string());
     }
     for (name, n) in [
@@ -150,7 +153,7 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
         for (state, n) in r.states.iter().filter(|(_, n)| **n > 0) {
             row(&format!("· {}", state.replace('_', " ")), n.to_string());
         }
-        row("stalled", format!("{}, longest {}", r.stalled_flows, seconds(r.longest_stall_s)));
+        row("stalled", format!("{}, longest {}", r.stalled_flows, seconds(r.longest_stall.as_secs_f64())));
     }
     rows
 }
@@ -163,12 +166,12 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
         rows.push(("told by rate_from", bits(told as f64)));
     }
     let Some(f) = &now.report.follows else { return rows };
-    let base = f.base_s.map_or("unknown".to_owned(), |s| format!("{:.0} ms", s * 1e3));
-    let rate = f.rate_bps.map_or("unknown".to_owned(), |bps| bits(bps as f64));
-    let under_way = format!("{:.1} of {:.1} kB", kilobytes(f.in_flight_bytes), kilobytes(f.window_bytes));
+    let base = f.base.map_or("unknown".to_owned(), |t| format!("{:.0} ms", t.as_secs_f64() * 1e3));
+    let rate = f.found_bps.map_or("unknown".to_owned(), |bps| bits(bps as f64));
+    let under_way = format!("{:.1} of {:.1} kB", kilobytes(f.in_flight), kilobytes(f.window));
     rows.extend([
-        ("rate found", format!("{rate} ({})", f.phase)),
-        ("· shortest round trip", format!("{base}, now {:.0} ms more", f.late_s * 1e3)),
+        ("rate found", format!("{rate} ({})", f.phase.name())),
+        ("· shortest round trip", format!("{base}, now {:.0} ms more", f.late.as_secs_f64() * 1e3)),
         ("· under way", under_way),
     ]);
     if f.lost > 0 {
@@ -178,24 +181,24 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
 }
 
 /// What waits in a class; and where a class has a part of the link, how much, whose, and what was lost in it.
-fn in_words(class: &ClassJson) -> Vec<(String, String)> {
+fn in_words(class: &ClassReport) -> Vec<(String, String)> {
     let name = &class.name;
     let waits = format!("{} packets, {} flows", class.backlog.packets, class.flows);
     let mut rows = vec![(format!("· {name}"), waits)];
     if let Some(share) = class.share {
-        rows.push((format!("· {name}: of the link"), format!("{:.0} %", 100.0 * share)));
+        rows.push((format!("· {name}: of the link"), format!("{:.0} %", f64::from(share.0) / 1e4)));
     }
     if let Some(packets) = class.up_to_packets {
         rows.push((format!("· {name}: flows of up to"), format!("{packets} packets")));
     }
     if let Some(counters) = &class.counters {
-        rows.push((format!("· {name}: dropped"), counters.dropped_total.to_string()));
+        rows.push((format!("· {name}: dropped"), counters.dropped_total().to_string()));
     }
     rows
 }
 
 /// Admission control in a few lines.
-pub fn admission_lines(admission: &AdmissionJson) -> Vec<String> {
+pub fn admission_lines(admission: &AdmissionReport) -> Vec<String> {
     let mut lines = vec![format!(
         "admission {} · {} users admitted · {} granted so far · {} waiting",
         if admission.overloaded { "limited" } else { "open" },
@@ -203,12 +206,21 @@ pub fn admission_lines(admission: &AdmissionJson) -> Vec<String> {
         admission.admissions,
         admission.waiting
     )];
-    if let (Some(p50), Some(p99)) = (admission.wait_p50_s, admission.wait_p99_s) {
-        lines.push(format!("who had to wait: median {}, slowest 1 % {}", seconds(p50), seconds(p99)));
+    if let (Some(p50), Some(p99)) = (admission.wait_p50, admission.wait_p99) {
+        lines.push(format!(
+            "who had to wait: median {}, slowest 1 % {}",
+            seconds(p50.as_secs_f64()),
+            seconds(p99.as_secs_f64())
+        ));
     }
     for p in &admission.queue {
-        let more = p.expected_s.map_or(String::new(), |e| format!(", about {} more", seconds(e)));
-        lines.push(format!("{:>4}. {}  waited {}{more}", p.position, p.pool, seconds(p.waited_s)));
+        let more = p.expected.map_or(String::new(), |e| format!(", about {} more", seconds(e.as_secs_f64())));
+        lines.push(format!(
+            "{:>4}. {}  waited {}{more}",
+            p.position,
+            p.pool,
+            seconds(p.waited.as_secs_f64())
+        ));
     }
     lines
 }
@@ -228,7 +240,7 @@ pub fn odd_lines(s: &Status) -> Vec<String> {
 /// Why a shaper that follows its link does what it does.
 pub fn why_lines(s: &Status) -> Vec<String> {
     let of = |(name, d): (&str, &DirectionStatus)| {
-        d.report.follows.as_ref().map(|f| format!("{name}, {}: {}", f.phase, f.why))
+        d.report.follows.as_ref().map(|f| format!("{name}, {}: {}", f.phase.name(), f.phase.why()))
     };
     [("down", &s.down), ("up", &s.up)].into_iter().filter_map(of).collect()
 }
@@ -320,6 +332,8 @@ fn side_by_side(down: &[(String, String)], up: &[(String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_qdisc::Ppm;
+    use narrows_units::Bytes;
 
     fn pair(names: &[&str]) -> Vec<(String, String)> {
         names.iter().map(|n| ((*n).to_owned(), n.to_uppercase())).collect()
@@ -340,8 +354,8 @@ mod tests {
         let mut before = Status::default();
         before.down.rate_bps = Some(600_000);
         let mut now = before.clone();
-        now.down.report.counters.sent_bytes = 75_000;
-        now.down.report.counters.goodput_bytes = 70_000;
+        now.down.report.counters.sent_bytes = Bytes(75_000);
+        now.down.report.counters.goodput_bytes = Bytes(70_000);
         // 75 000 B in 1 s are 600 kbit/s.
         assert_eq!(rates(&now.down, &before.down, 1.0), (600_000.0, Some(560_000.0)));
         now.uptime_s = 1.0;
@@ -356,7 +370,7 @@ mod tests {
     fn several_links_one_after_the_other() {
         let link = |name: &str, bytes| {
             let mut link = Status { name: Some(name.into()), uptime_s: 1.0, ..Status::default() };
-            link.down.report.counters.sent_bytes = bytes;
+            link.down.report.counters.sent_bytes = Bytes(bytes);
             link
         };
         let of = |links, notice: &str| Status { links, notices: vec![notice.into()], ..Status::default() };
@@ -373,10 +387,12 @@ mod tests {
 
     #[test]
     fn a_class_with_a_part_of_the_link_says_how_much_and_whose() {
-        let mut class = ClassJson { name: "short".into(), flows: 2, ..ClassJson::default() };
+        let mut class = ClassReport { name: "short".into(), flows: 2, ..ClassReport::default() };
         assert_eq!(in_words(&class), [("· short".to_owned(), "0 packets, 2 flows".to_owned())]);
-        (class.share, class.up_to_packets) = (Some(0.456), Some(24));
-        class.counters = Some(narrows_box::CountersJson { dropped_total: 7, ..Default::default() });
+        (class.share, class.up_to_packets) = (Some(Ppm(456_000)), Some(24));
+        let mut counters = narrows_qdisc::Counters::default();
+        (0..7).for_each(|_| counters.drop_for(Reason::Early));
+        class.counters = Some(counters);
         let values: Vec<_> = in_words(&class).into_iter().map(|(_, value)| value).collect();
         assert_eq!(values, ["0 packets, 2 flows", "46 %", "24 packets", "7"]);
     }
@@ -384,7 +400,7 @@ mod tests {
     #[test]
     fn what_a_discipline_began_anew_is_no_negative_rate() {
         let (mut before, now) = (Status::default(), Status::default());
-        before.down.report.counters.sent_bytes = 5;
+        before.down.report.counters.sent_bytes = Bytes(5);
         assert_eq!(rates(&now.down, &before.down, 1.0).0, 0.0);
     }
 }

@@ -201,7 +201,7 @@ mod tests {
         status.down.rate_bps = Some(600_000);
         view.take(status.clone());
         status.uptime_s = 0.5;
-        status.down.report.counters.sent_bytes = 30_000;
+        status.down.report.counters.sent_bytes = narrows_units::Bytes(30_000);
         view.take(status);
         // 30 000 B in half a second are 480 kbit/s.
         let text = screen(&view, 100, 30);

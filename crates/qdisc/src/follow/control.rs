@@ -162,8 +162,10 @@ impl Control {
 
     /// State for people, where packets wait in the box or do not.
     pub fn report(&self, now: Instant, waits: bool) -> FollowReport {
+        let rate_bps = self.rate.average().as_bps();
         FollowReport {
-            rate_bps: self.rate.average().as_bps(),
+            rate_bps,
+            found_bps: self.paths.shortest().map(|_| rate_bps),
             phase: self.phase(now, waits),
             base: self.paths.shortest(),
             late: self.late,

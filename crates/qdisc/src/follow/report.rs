@@ -4,6 +4,8 @@ use narrows_units::Duration;
 
 /// Cause by which the packets that leave are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "json::Told", from = "json::Said"))]
 pub enum FollowPhase {
     /// Nothing waits here: nothing is changed.
     #[default]
@@ -20,7 +22,42 @@ pub enum FollowPhase {
     Blind,
 }
 
+#[cfg(feature = "serde")]
+mod json {
+    use super::FollowPhase;
+
+    /// Words of a report.
+    #[derive(serde::Serialize)]
+    pub struct Told {
+        phase: &'static str,
+        why: &'static str,
+    }
+
+    /// The part of them that is read.
+    #[derive(serde::Deserialize)]
+    pub struct Said {
+        phase: String,
+    }
+
+    impl From<FollowPhase> for Told {
+        fn from(phase: FollowPhase) -> Self {
+            Self { phase: phase.name(), why: phase.why() }
+        }
+    }
+
+    impl From<Said> for FollowPhase {
+        /// A phase of another version reads as idle.
+        fn from(said: Said) -> Self {
+            Self::ALL.into_iter().find(|phase| phase.name() == said.phase).unwrap_or_default()
+        }
+    }
+}
+
 impl FollowPhase {
+    /// All phases.
+    pub const ALL: [Self; 6] =
+        [Self::Idle, Self::Searching, Self::Following, Self::Draining, Self::Silent, Self::Blind];
+
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -52,18 +89,28 @@ impl FollowPhase {
 
 /// State of a shaper: its beliefs about the link, and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FollowReport {
-    /// Rate of the link, an average over some seconds; bit/s.
+    /// Rate of the link, an average over some seconds, or that of the settings until one is found; bit/s.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub rate_bps: u64,
+    /// Rate of the link as found; `None` before the first round trip; bit/s.
+    #[cfg_attr(feature = "serde", serde(rename = "rate_bps"))]
+    pub found_bps: Option<u64>,
     /// Cause by which the packets that leave are bounded.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub phase: FollowPhase,
     /// Shortest round trip behind the box, if one was seen.
+    #[cfg_attr(feature = "serde", serde(rename = "base_s", with = "crate::report::json::maybe_seconds"))]
     pub base: Option<Duration>,
     /// Time by which the last round trip was longer than that of its host without a queue.
+    #[cfg_attr(feature = "serde", serde(rename = "late_s", with = "crate::report::json::seconds"))]
     pub late: Duration,
     /// Bytes under way.
+    #[cfg_attr(feature = "serde", serde(rename = "in_flight_bytes"))]
     pub in_flight: u64,
     /// Bytes that may be under way while no forecast is made.
+    #[cfg_attr(feature = "serde", serde(rename = "window_bytes"))]
     pub window: u64,
     /// Packets that were sent again after a loss behind the box.
     pub lost: u64,

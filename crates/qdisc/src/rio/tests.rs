@@ -40,7 +40,7 @@ fn out_goes_by_the_whole_queue_in_by_its_own() {
     assert_eq!(kept(&mut q, 30, packet(2, 10, 500)), 12);
     assert_eq!(kept(&mut q, 10, packet(1, 0, 500)), 0);
     let report = q.report(Instant::ZERO);
-    let classes: Vec<_> = report.classes.iter().map(|c| (c.name, c.backlog.packets)).collect();
+    let classes: Vec<_> = report.classes.iter().map(|c| (&*c.name, c.backlog.packets)).collect();
     assert_eq!(classes, [("in", 12), ("out", 4)]);
     assert_eq!(report.counters.dropped[Reason::Early as usize], 6 + 18 + 10);
 }

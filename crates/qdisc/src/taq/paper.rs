@@ -295,14 +295,14 @@ impl<P: Packet> Manage for PaperMode<P> {
     fn report(&mut self, now: Instant) -> Report {
         let census = self.tracker.census(now);
         let class = |c: Class| ClassReport {
-            name: c.name(),
+            name: c.name().into(),
             backlog: self.store.backlog(c),
             flows: self.store.flows_in(c),
             ..ClassReport::default()
         };
         let overloaded = self.is_overloaded(now);
         Report {
-            name: "taq",
+            name: "taq".into(),
             counters: self.counters.clone(),
             backlog: self.backlog,
             classes: Class::ALL.into_iter().map(class).collect(),

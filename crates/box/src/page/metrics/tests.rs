@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::{AdmissionJson, FollowJson, Sight};
-use narrows_qdisc::Report;
+use crate::Sight;
+use narrows_qdisc::follow::FollowReport;
+use narrows_qdisc::{AdmissionReport, Reason};
 use narrows_units::Instant;
 
 fn root() -> PathBuf {
@@ -17,10 +18,9 @@ fn busy() -> Status {
     let mut s = Status { lan: "eth1".into(), wan: "eth0".into(), version: "1".into(), ..Status::default() };
     for d in [&mut s.down, &mut s.up] {
         d.rate_bps = Some(600_000);
-        d.report = crate::ReportJson::from(&Report::default());
-        d.report.counters.dropped.insert("over_limit".into(), 3);
-        d.report.admission = Some(AdmissionJson { waiting: 2, ..AdmissionJson::default() });
-        d.report.follows = Some(FollowJson::default());
+        d.report.counters.dropped[Reason::OverLimit as usize] = 3;
+        d.report.admission = Some(AdmissionReport { waiting: 2, ..AdmissionReport::default() });
+        d.report.follows = Some(FollowReport::default());
     }
     s.sight = Sight::new(Instant::ZERO, 1).report(Instant::ZERO, |user| user.to_string());
     let tail = s.sight.causes.iter_mut().find(|c| c.cause == "tail_loss").unwrap();

@@ -53,7 +53,7 @@ fn usually_in_modem(world: &World) -> u64 {
 fn believes(running: &BoxProcess, kbps: u64) {
     let near = kbps * 750..=kbps * 1250;
     running.wait_for(&format!("it believes {kbps} kbit/s"), |s| {
-        s.down.report.follows.as_ref().and_then(|f| f.rate_bps).is_some_and(|rate| near.contains(&rate))
+        s.down.report.follows.as_ref().and_then(|f| f.found_bps).is_some_and(|rate| near.contains(&rate))
     });
 }
 

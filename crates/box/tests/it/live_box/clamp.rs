@@ -108,7 +108,7 @@ fn waits_as_much_as_meant(world: &World, scale: u32, mtu: u32) {
     world.configure("down = '500kbit'\ndiscipline = 'taq'\n");
     let running_box = world.start_configured();
     let first = world.fetch(world.server4(), LENGTH as usize);
-    running_box.wait_for("the first flow is under way", |s| s.down.report.counters.sent_bytes > 10_000);
+    running_box.wait_for("the first flow is under way", |s| s.down.report.counters.sent_bytes.0 > 10_000);
     let others = (1..FLOWS).map(|_| world.fetch(world.server4(), LENGTH as usize));
     let fetches: Vec<Fetch> = std::iter::once(first).chain(others).collect();
 
@@ -116,11 +116,11 @@ fn waits_as_much_as_meant(world: &World, scale: u32, mtu: u32) {
     let most = if unit > 3 * segment { unit + segment } else { 4 * segment };
     // A rest of a unit is a packet of its own.
     let bytes = most + HEADERS * (most / segment + 2);
-    let few = |s: &Status| s.down.report.backlog.bytes <= u64::from(FLOWS * bytes);
+    let few = |s: &Status| s.down.report.backlog.bytes.0 <= u64::from(FLOWS * bytes);
     let all_wait = |s: &Status| s.down.report.backlog.packets >= FLOWS as usize;
     running_box.wait_for(&named, |s| {
         // Towards the end there is nothing more to wait.
-        assert!(s.down.report.counters.sent_bytes < u64::from(FLOWS * LENGTH / 2), "{named}: {s:#?}");
+        assert!(s.down.report.counters.sent_bytes.0 < u64::from(FLOWS * LENGTH / 2), "{named}: {s:#?}");
         s.down.report.flows >= FLOWS as usize
             && all_wait(s)
             && few(s)
@@ -153,7 +153,7 @@ fn waits_as_much_as_meant(world: &World, scale: u32, mtu: u32) {
         skip_part(&running(), &named, format!("this kernel's receivers announce {:?}", told(world)));
     }
     let counters = running_box.status().down.report.counters;
-    assert!(counters.clamped > 0 && counters.dropped_total == 0, "{named}: {counters:?}");
+    assert!(counters.clamped > 0 && counters.dropped_total() == 0, "{named}: {counters:?}");
 
     world.configure("down = '80mbit'\ndiscipline = 'taq'\n");
     running_box.signal(Signal::SIGHUP);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use narrows_box::ClassJson;
+use narrows_qdisc::ClassReport;
 use nix::sys::signal::Signal;
 
 use crate::live_box::process::BoxProcess;
@@ -43,7 +43,7 @@ fn every_discipline_serves_tcp_and_says_its_name() {
         fetches.into_iter().for_each(Fetch::complete);
         let s = running.wait_for("all that came has gone", at_rest);
         let (kind, _) = spec.split_once(':').unwrap();
-        assert_eq!((s.down.discipline.as_str(), s.down.report.name.as_str()), (spec, kind));
+        assert_eq!((s.down.discipline.as_str(), &*s.down.report.name), (spec, kind));
         // 450 kB in packets of at most 1448 bytes of payload.
         assert!(s.down.report.counters.sent > 310, "{spec}: {:?}", s.down.report.counters);
         running.stop();
@@ -52,7 +52,7 @@ fn every_discipline_serves_tcp_and_says_its_name() {
 
 /// How long four transfers of 10 kB take, one after the other, while long flows fill a link of 1 Mbit/s (7 s; who is
 /// slower has the end of it alone); and what the box said of itself then, as data and in words.
-fn short_beside_long(spec: &str) -> (Duration, Vec<ClassJson>, String) {
+fn short_beside_long(spec: &str) -> (Duration, Vec<ClassReport>, String) {
     let world = World::new(Kind::Routed);
     let running = world.start(&format!("--down 1mbit --discipline {spec}"));
     let long: Vec<_> = (0..3).map(|_| world.fetch(world.server4(), 300_000)).collect();
@@ -91,10 +91,10 @@ fn classes_let_short_transfers_by() {
         eprintln!("{spec}: {apart:?}; fifo:60: {alike:?}");
         assert!(apart < alike, "{spec}: {apart:?}, with fifo:60 {alike:?}");
         let [short, long] = classes.as_slice() else { panic!("{classes:?}") };
-        assert_eq!((short.name.as_str(), long.name.as_str()), ("short", "long"));
+        assert_eq!((&*short.name, &*long.name), ("short", "long"));
         assert_eq!(short.up_to_packets, Some(20));
         assert!(long.counters.as_ref().unwrap().sent > short.counters.as_ref().unwrap().sent, "{classes:?}");
-        assert!((short.share.unwrap() + long.share.unwrap() - 1.0).abs() < 1e-6, "{classes:?}");
+        assert_eq!(short.share.unwrap().0 + long.share.unwrap().0, 1_000_000, "{classes:?}");
         for line in ["· short: of the link", "· long: dropped", "· short: flows of up to"] {
             assert!(words.contains(line), "{words}");
         }

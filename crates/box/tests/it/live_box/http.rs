@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-use narrows_box::{AdmissionJson, Status};
+use narrows_box::Status;
+use narrows_qdisc::AdmissionReport;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, socket};
 
 use crate::live_box::world::{Kind, PATIENCE, World, can_run, inside, run};
@@ -48,7 +49,7 @@ fn serve(world: &World, count: usize) -> std::thread::JoinHandle<Vec<IpAddr>> {
     serving
 }
 
-fn admission(s: &Status) -> &AdmissionJson {
+fn admission(s: &Status) -> &AdmissionReport {
     s.down.report.admission.as_ref().unwrap()
 }
 

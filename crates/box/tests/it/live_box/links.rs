@@ -34,7 +34,7 @@ pub fn with_two(mut world: World) -> World {
 /// What left a link in the meantime is no more than its rate allows, but for some packets.
 fn obeys(before: &Status, after: &Status, link: usize, bps: f64) {
     let (before, after) = (&before.links[link], &after.links[link]);
-    let bytes = after.down.report.counters.sent_bytes - before.down.report.counters.sent_bytes;
+    let bytes = (after.down.report.counters.sent_bytes - before.down.report.counters.sent_bytes).0;
     let most = bps / 8.0 * (after.uptime_s - before.uptime_s) + 6.0 * 1500.0;
     assert!((bytes as f64) < most, "{}: {bytes} bytes of {most}", after.name.as_deref().unwrap_or_default());
 }

@@ -4,16 +4,17 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use narrows_box::{ReportJson, Status};
+use narrows_box::Status;
+use narrows_qdisc::Report;
 use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
 use crate::live_box::world::{Kind, World, inside};
 
 /// Whatever came has gone, was dropped, or waits.
-fn is_conserved(r: &ReportJson) -> bool {
+fn is_conserved(r: &Report) -> bool {
     let c = &r.counters;
-    c.arrived == c.sent + c.dropped_total + c.suppressed + c.refused + r.backlog.packets as u64
+    c.arrived == c.sent + c.dropped_total() + c.suppressed + c.refused + r.backlog.packets as u64
 }
 
 pub fn at_rest(s: &Status) -> bool {
@@ -30,7 +31,7 @@ fn tcp_passes_shaped_and_nothing_is_unaccounted_for() {
     let s = running.wait_for("all that came has gone", at_rest);
     let down = &s.down.report.counters;
     // 800 kB of payload in packets of at most 1448 bytes.
-    assert!(down.sent_bytes > 800_000 && down.sent >= 553, "{down:?}");
+    assert!(down.sent_bytes.0 > 800_000 && down.sent >= 553, "{down:?}");
     assert!(s.up.report.counters.sent > 100, "the way back is seen too");
     assert_eq!((s.down.rate_bps, s.up.rate_bps), (Some(4_000_000), Some(1_000_000)));
     assert_eq!((s.malformed, s.unseen, s.lost, s.gone), (0, 0, 0, 0));
@@ -45,7 +46,7 @@ fn a_direction_without_a_rate_passes_at_once() {
     world.fetch(world.server4(), 100_000).complete();
     let s = running.wait_for("all that came has gone", at_rest);
     assert_eq!(s.down.rate_bps, None);
-    assert_eq!(s.down.report.counters.dropped_total, 0);
+    assert_eq!(s.down.report.counters.dropped_total(), 0);
     running.stop();
 }
 
@@ -81,7 +82,7 @@ fn what_waits_for_a_closed_port_is_dropped_when_its_host_says_so() {
         let s = running.wait_for("all has gone or was dropped", at_rest);
         let down = &s.down.report.counters;
         // How many depends on how soon the host speaks, and how often it does.
-        assert!(down.dropped_total > 0, "{to}: {down:?}");
+        assert!(down.dropped_total() > 0, "{to}: {down:?}");
         running.stop();
     }
 }
@@ -94,8 +95,8 @@ fn an_observer_sees_all_and_holds_nothing() {
     world.fetch(world.server4(), 1_000_000).complete();
     let s = running.status();
     assert!(s.observe);
-    assert!(s.down.report.counters.arrived_bytes > 1_000_000);
-    assert_eq!(s.down.report.counters.dropped_total, 0);
+    assert!(s.down.report.counters.arrived_bytes.0 > 1_000_000);
+    assert_eq!(s.down.report.counters.dropped_total(), 0);
     running.stop();
 }
 
@@ -116,7 +117,7 @@ fn a_bridge_is_queued_and_its_settings_put_back() {
         world.fetch(world.server4(), 200_000).complete();
         world.fetch(world.server6(), 200_000).complete();
         let s = running.wait_for("all that came has gone", at_rest);
-        assert!(s.down.report.counters.sent_bytes > 400_000, "{s:?}");
+        assert!(s.down.report.counters.sent_bytes.0 > 400_000, "{s:?}");
         assert_eq!(s.malformed, 0, "ARP is not queued");
         running.stop();
         assert_eq!(world.exec("b", setting).trim(), "0");

@@ -88,7 +88,7 @@ fn all_back_ends_give_a_link_the_same_rate() {
         times.push((backend, begun.elapsed().as_secs_f64()));
         let after = running.wait_for("all that came has gone", at_rest);
         let [before, after] = [before, after].map(|s| s.down.report.counters);
-        assert!(after.sent >= before.sent + 200 && after.dropped_total == 0, "{backend}: {after:?}");
+        assert!(after.sent >= before.sent + 200 && after.dropped_total() == 0, "{backend}: {after:?}");
         running.stop();
     }
     // 200 of 1028 bytes take 2.06 seconds.

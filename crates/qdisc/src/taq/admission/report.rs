@@ -25,7 +25,7 @@ impl<P: Packet> Admission<P> {
             waiting: self.waiting(),
             queue: queue
                 .map(|(i, p)| WaitingPool {
-                    pool: p.user,
+                    pool: p.user.to_string(),
                     position: i + 1,
                     waited: now.since(p.since),
                     expected: self.expected(now, i + 1, p.since),

@@ -275,8 +275,8 @@ fn who_can_be_answered_is_refused_and_keeps_the_position() {
     assert_eq!((h.verdicts.len(), h.admission.held(), h.admission.waiting()), (1, 1, 2), "the other is held");
     let place = h.admission.report(at(1_000), true).queue[0].clone();
     assert_eq!(
-        (place.pool.address(), place.position, place.expected),
-        (ip(1), 1, Some(Duration::from_secs(2)))
+        (place.pool, place.position, place.expected),
+        (ip(1).to_string(), 1, Some(Duration::from_secs(2)))
     );
     assert!(!h.request(1_000, true, web(9, 9, 1)) && !h.request(2_000, true, web(9, 9, 1)));
     let again =

@@ -18,22 +18,22 @@ use crate::{Backlog, ClassReport, Manage, Packet, Report, ShaperConfig};
 impl<P: Packet> Manage for DefaultMode<P> {
     fn report(&mut self, now: Instant) -> Report {
         let census = self.queues.tracker_mut().census(now);
-        let class = |name, place| {
+        let class = |name: &'static str, place| {
             let (mut backlog, mut flows) = (Backlog::default(), 0);
             for state in self.queues.states().filter(|state| state.turn.place() == place) {
                 backlog.packets += state.waiting() as usize;
                 backlog.bytes += Bytes(state.bytes());
                 flows += 1;
             }
-            ClassReport { name, backlog, flows, ..ClassReport::default() }
+            ClassReport { name: name.into(), backlog, flows, ..ClassReport::default() }
         };
         Report {
-            name: "taq",
+            name: "taq".into(),
             counters: self.counters.clone(),
             backlog: self.queues.backlog(),
             classes: vec![
                 ClassReport {
-                    name: "control",
+                    name: "control".into(),
                     backlog: self.queues.control(),
                     flows: self.queues.control().packets,
                     ..ClassReport::default()
