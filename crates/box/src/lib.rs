@@ -53,7 +53,9 @@ pub use packet_pair::PacketPair;
 pub use rate_from::RateFrom;
 pub use rules::Filter;
 pub use run::{Notice, Source, run};
-pub use settings::{BackendKind, DEFAULT_DISCIPLINE, KEYS, NamedSpec, Options, Settings, framing};
+pub use settings::{
+    BackendKind, DEFAULT_DISCIPLINE, KEYS, NamedSpec, Options, Reload, Row, Scope, Settings, Shape, TABLE,
+};
 pub use sight::{CauseJson, HistogramJson, LostJson, Mark, Sight, SightJson, StallJson, UserJson};
 pub use state::{clean, leftovers, living};
 pub use status::{DirectionStatus, Status};

@@ -1,37 +1,32 @@
-//! What a box is told: flags of `narrows run` over a TOML file with the same names, checked once before anything is
+//! Settings of a box: flags of `narrows run` over a TOML file with the same names, checked once before anything is
 //! touched.
 
 mod lanes;
 mod links;
+mod options;
 mod page;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Context, bail};
-use narrows_qdisc::follow::LinkRate;
-use narrows_qdisc::{Direction, Framing, ShaperConfig, Spec};
+use anyhow::bail;
+use narrows_qdisc::{Direction, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
 use narrows_users::Circuits;
-use serde::{Deserialize, Deserializer};
 
 use super::control;
 use super::lane::LaneSettings;
 use super::rate_from::{self, RateFrom};
 use super::rules::Filter;
 use lanes::{admits, knows_users};
-use links::one_or_more;
 pub use links::{covers, overlap, settle};
+pub use options::{KEYS, Options, Reload, Row, Scope, Shape, TABLE};
 
 /// The discipline where none is named.
 pub const DEFAULT_DISCIPLINE: &str = "taq";
-/// More than any link layer adds to a packet.
-const MAX_OVERHEAD: u32 = 1000;
-/// Most that a packet counts at least: as CAKE has it.
-const MAX_MPU: u32 = 256;
 /// The largest IP packet as long as no interface was asked.
 const ETHERNET_MTU: u32 = 1500;
 
@@ -85,225 +80,15 @@ impl fmt::Display for BackendKind {
     }
 }
 
-/// Link-layer framing as text: none, atm, ptm.
-///
-/// # Errors
-/// If it is none of these.
-pub fn framing(text: &str) -> Result<Framing, String> {
-    match text {
-        "none" => Ok(Framing::None),
-        "atm" => Ok(Framing::Atm),
-        "ptm" => Ok(Framing::Ptm),
-        _ => Err(format!("'{text}' is no framing: expected none, atm or ptm")),
-    }
-}
-
-/// The keys of a settings file: the fields of [`Options`].
-pub const KEYS: [&str; 28] = [
-    "lan",
-    "wan",
-    "down",
-    "up",
-    "discipline",
-    "down_discipline",
-    "up_discipline",
-    "overhead",
-    "mpu",
-    "framing",
-    "backend",
-    "queue",
-    "rules",
-    "local",
-    "observe",
-    "realtime",
-    "http_503",
-    "control",
-    "page",
-    "page_for_others",
-    "state_dir",
-    "circuits",
-    "user",
-    "rate_from",
-    "rate_min",
-    "rate_max",
-    "name",
-    "link",
-];
-
-/// Everything that can be said, by flags or in a file; what is left out takes its default.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Options {
-    /// Interfaces of the users; `+` or `*` at the end of a name stands for any ending.
-    #[serde(deserialize_with = "one_or_more")]
-    pub lan: Option<Vec<String>>,
-    /// Interface of the wide network.
-    pub wan: Option<String>,
-    /// Rate to the users.
-    #[serde(deserialize_with = "by_text")]
-    pub down: Option<LinkRate>,
-    /// Rate from the users.
-    #[serde(deserialize_with = "by_text")]
-    pub up: Option<LinkRate>,
-    /// Discipline of both directions.
-    #[serde(deserialize_with = "by_text")]
-    pub discipline: Option<NamedSpec>,
-    /// Discipline of the way down.
-    #[serde(deserialize_with = "by_text")]
-    pub down_discipline: Option<NamedSpec>,
-    /// Discipline of the way up.
-    #[serde(deserialize_with = "by_text")]
-    pub up_discipline: Option<NamedSpec>,
-    /// Bytes the link adds to each packet.
-    pub overhead: Option<u32>,
-    /// What a packet with these counts at least.
-    pub mpu: Option<u32>,
-    /// How the link cuts up what it sends.
-    #[serde(deserialize_with = "framing_by_text")]
-    pub framing: Option<Framing>,
-    /// Where packets come in.
-    #[serde(deserialize_with = "by_text")]
-    pub backend: Option<BackendKind>,
-    /// The first of two NFQUEUE numbers.
-    pub queue: Option<u16>,
-    /// Who keeps the rules.
-    #[serde(deserialize_with = "by_text")]
-    pub rules: Option<Filter>,
-    /// Also the router's own traffic over `wan`.
-    pub local: Option<bool>,
-    /// Follow and report, touch nothing.
-    pub observe: Option<bool>,
-    /// Run before ordinary programs.
-    pub realtime: Option<bool>,
-    /// Answer connections to port 80 that have to wait with 503.
-    pub http_503: Option<bool>,
-    /// The control socket.
-    pub control: Option<PathBuf>,
-    /// Where the local status page is served.
-    #[serde(deserialize_with = "by_text")]
-    pub page: Option<SocketAddr>,
-    /// Whether it may be served off the loopback.
-    pub page_for_others: Option<bool>,
-    /// Where it is noted what was changed on this machine.
-    pub state_dir: Option<PathBuf>,
-    /// A file of circuits.
-    pub circuits: Option<PathBuf>,
-    /// Whom the box becomes.
-    pub user: Option<String>,
-    /// Where rates are told.
-    #[serde(deserialize_with = "by_text")]
-    pub rate_from: Option<RateFrom>,
-    /// No less is believed.
-    #[serde(deserialize_with = "by_text")]
-    pub rate_min: Option<Rate>,
-    /// Nor more.
-    #[serde(deserialize_with = "by_text")]
-    pub rate_max: Option<Rate>,
-    /// What a link is called among several.
-    pub name: Option<String>,
-    /// Several links: what one leaves out is as said above them.
-    pub link: Vec<Self>,
-}
-
-fn by_text<'de, D: Deserializer<'de>, T>(d: D) -> Result<Option<T>, D::Error>
-where
-    T: FromStr<Err: fmt::Display>,
-{
-    let text = String::deserialize(d)?;
-    text.parse().map(Some).map_err(serde::de::Error::custom)
-}
-
-fn framing_by_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Framing>, D::Error> {
-    framing(&String::deserialize(d)?).map(Some).map_err(serde::de::Error::custom)
-}
-
 impl Options {
-    /// Reads a settings file.
-    ///
-    /// # Errors
-    /// Names the file, the line and key, and what was expected.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| {
-            format!(
-                "cannot read the settings {}: expected a file in TOML (docs/how-to/run.md)",
-                path.display()
-            )
-        })?;
-        Self::parse(&text).with_context(|| format!("in the settings {}", path.display()))
-    }
-
-    /// Understands the text of a settings file.
-    ///
-    /// # Errors
-    /// Names the line and key, and what was expected.
-    pub fn parse(text: &str) -> anyhow::Result<Self> {
-        let table: toml::Table = toml::from_str(text)?;
-        let of_links = table.get("link").and_then(toml::Value::as_array).into_iter().flatten();
-        let tables = std::iter::once(&table).chain(of_links.filter_map(toml::Value::as_table));
-        if let Some(key) = tables.flat_map(toml::Table::keys).find(|key| !KEYS.contains(&key.as_str())) {
-            let says = |line: &str| {
-                let line = line.trim_start().trim_start_matches(['"', '\'', '[']);
-                line.strip_prefix(key.as_str()).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
-            };
-            let line =
-                text.lines().position(says).map_or_else(String::new, |at| format!("line {}: ", at + 1));
-            bail!("{line}{key}: no such key: expected {}", narrows_settings::one_of(key, KEYS));
-        }
-        Ok(toml::from_str(text)?)
-    }
-
-    /// These, and where they say nothing, `other`.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            lan: self.lan.or(other.lan),
-            wan: self.wan.or(other.wan),
-            down: self.down.or(other.down),
-            up: self.up.or(other.up),
-            discipline: self.discipline.or(other.discipline),
-            down_discipline: self.down_discipline.or(other.down_discipline),
-            up_discipline: self.up_discipline.or(other.up_discipline),
-            overhead: self.overhead.or(other.overhead),
-            mpu: self.mpu.or(other.mpu),
-            framing: self.framing.or(other.framing),
-            backend: self.backend.or(other.backend),
-            queue: self.queue.or(other.queue),
-            rules: self.rules.or(other.rules),
-            local: self.local.or(other.local),
-            observe: self.observe.or(other.observe),
-            realtime: self.realtime.or(other.realtime),
-            http_503: self.http_503.or(other.http_503),
-            control: self.control.or(other.control),
-            page: self.page.or(other.page),
-            page_for_others: self.page_for_others.or(other.page_for_others),
-            state_dir: self.state_dir.or(other.state_dir),
-            circuits: self.circuits.or(other.circuits),
-            user: self.user.or(other.user),
-            rate_from: self.rate_from.or(other.rate_from),
-            rate_min: self.rate_min.or(other.rate_min),
-            rate_max: self.rate_max.or(other.rate_max),
-            name: self.name.or(other.name),
-            link: if self.link.is_empty() { other.link } else { self.link },
-        }
-    }
-
     /// Checks all and fills in defaults.
     ///
     /// # Errors
     /// Names the key and what was expected.
     pub fn settle(&self) -> anyhow::Result<Settings> {
         let (lan, wan) = self.interfaces()?;
-        let overhead = self.overhead.unwrap_or(0);
-        if overhead > MAX_OVERHEAD {
-            bail!("overhead = {overhead}: expected 0 to {MAX_OVERHEAD} bytes per packet");
-        }
-        let mpu = self.mpu.unwrap_or(0);
-        if mpu > MAX_MPU {
-            bail!("mpu = {mpu}: expected 0 to {MAX_MPU} bytes, the least a packet counts with its overhead");
-        }
-        if self.queue == Some(u16::MAX) {
-            bail!("queue = 65535: expected 0 to 65534, as the next number is used too");
-        }
+        self.check_ranges()?;
+        let (overhead, mpu) = (self.overhead.unwrap_or(0), self.mpu.unwrap_or(0));
         let backend = self.backend.unwrap_or_default();
         let (local, observe) = (self.local.unwrap_or(false), self.observe.unwrap_or(false));
         if local && backend.is_pair() {
@@ -411,39 +196,14 @@ impl Settings {
             link.mtu = Bytes(u64::from(mtu) + u64::from(link.overhead)).max(ShaperConfig::new(link.rate).mtu);
         }
     }
-
-    /// Takes over from `new` what can change while packets flow. Returns the names of settings that differ and cannot.
-    pub fn adopt(&mut self, new: &Self) -> Vec<&'static str> {
-        let fixed = [
-            ("lan", self.lan == new.lan),
-            ("wan", self.wan == new.wan),
-            ("backend", self.backend == new.backend),
-            ("queue", self.queue == new.queue),
-            ("rules", self.rules == new.rules),
-            ("local", self.local == new.local),
-            ("realtime", self.realtime == new.realtime),
-            ("control", self.control == new.control),
-            ("page", self.page == new.page),
-            ("state_dir", self.state_dir == new.state_dir),
-            ("user", self.user == new.user),
-            ("rate_from", self.rate_from == new.rate_from),
-        ];
-        for (old, new) in self.lanes.iter_mut().zip(&new.lanes) {
-            let seed = old.seed;
-            *old = new.clone();
-            old.seed = seed;
-        }
-        self.set_mtu(self.mtu);
-        self.texts.clone_from(&new.texts);
-        (self.observe, self.http_503) = (new.observe, new.http_503);
-        self.rate_bounds = new.rate_bounds;
-        self.circuits.clone_from(&new.circuits);
-        fixed.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use narrows_qdisc::Framing;
+
     use super::*;
 
     fn minimal() -> Options {

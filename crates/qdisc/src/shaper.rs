@@ -30,6 +30,18 @@ pub enum Framing {
     Ptm,
 }
 
+impl core::str::FromStr for Framing {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "atm" => Ok(Self::Atm),
+            "ptm" => Ok(Self::Ptm),
+            _ => Err(format!("'{text}' is no framing: expected none, atm or ptm")),
+        }
+    }
+}
+
 /// How late a program in user space may be, now and then, on a machine that has other work or is virtual. What is made
 /// up for at once waits in the modem instead: more would be a stall there.
 const LATENESS: Duration = Duration::from_millis(200);

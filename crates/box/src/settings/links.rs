@@ -1,25 +1,10 @@
 //! Several links in one file, and several interfaces of the users on one link.
 
 use anyhow::{Context, bail, ensure};
-use serde::{Deserialize, Deserializer};
 
 use super::{BackendKind, Options, Settings};
 use crate::rate_from::RateFrom;
 use crate::users;
-
-/// One name, or a list of them.
-pub(super) fn one_or_more<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected the name of an interface, or a list of names")]
-    enum Names {
-        One(String),
-        More(Vec<String>),
-    }
-    Ok(Some(match Names::deserialize(d)? {
-        Names::One(name) => vec![name],
-        Names::More(names) => names,
-    }))
-}
 
 /// The name of the interface given as `key`.
 fn interface(name: &Option<String>, key: &str, whose: &str) -> anyhow::Result<String> {
@@ -104,19 +89,6 @@ pub fn overlap(one: &str, other: &str) -> bool {
     covers(one, &beginning(other)) || covers(other, &beginning(one))
 }
 
-/// Keys of the whole box.
-fn of_the_box(link: &Options) -> Option<&'static str> {
-    [
-        ("control", link.control.is_some()),
-        ("page", link.page.is_some()),
-        ("state_dir", link.state_dir.is_some()),
-        ("user", link.user.is_some()),
-        ("realtime", link.realtime.is_some()),
-    ]
-    .into_iter()
-    .find_map(|(key, said)| said.then_some(key))
-}
-
 /// Every link of a file, checked: `flags` win over its tables, and these over what stands above them.
 ///
 /// # Errors
@@ -156,7 +128,7 @@ fn whole(options: &Options) -> anyhow::Result<Settings> {
 
 fn one(flags: &Options, above: &Options, table: Options) -> anyhow::Result<Settings> {
     ensure!(table.link.is_empty(), "link: expected no [[link]] within another");
-    if let Some(key) = of_the_box(&table) {
+    if let Some(key) = table.of_the_process() {
         bail!("{key}: it is the whole box's: put it above the first [[link]]");
     }
     let mut link = whole(&flags.clone().or(table).or(above.clone()))?;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Arg, Command};
+use clap::Command;
 use clap_complete::{Shell, generate_to};
 use clap_mangen::roff::{Roff, bold, italic, roman};
-use narrows_box::KEYS;
+use narrows_box::{Shape, TABLE};
 
 /// Arguments of `narrows packaging`.
 #[derive(clap::Args)]
@@ -39,15 +39,13 @@ pub fn main(args: &Args, mut command: Command) -> anyhow::Result<ExitCode> {
         page(sub.clone(), format!("narrows-{}", sub.get_name()).leak()).with_context(cannot)?;
     }
     // Files: section 5.
-    std::fs::write(man.join("narrows.toml.5"), settings(&command)).with_context(cannot)?;
+    std::fs::write(man.join("narrows.toml.5"), settings()).with_context(cannot)?;
     page(command, "narrows").with_context(cannot)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of the settings file: each key has the name of a flag of `narrows run`, and its words.
-fn settings(command: &Command) -> String {
-    let flags: Vec<&Arg> =
-        command.find_subcommand("run").into_iter().flat_map(Command::get_arguments).collect();
+/// The page of the settings file: the options of the box.
+fn settings() -> String {
     let mut page = Roff::default();
     page.control("TH", ["narrows.toml", "5", "", &format!("narrows {}", env!("CARGO_PKG_VERSION"))]);
     page.control("SH", ["NAME"]);
@@ -65,20 +63,11 @@ fn settings(command: &Command) -> String {
         ),
     ]);
     page.control("SH", ["KEYS"]);
-    for key in KEYS {
-        let long = key.replace('_', "-");
+    for row in TABLE {
+        let value = if row.shape == Shape::Switch { "true, false" } else { row.value };
         page.control("TP", []);
-        let Some(flag) = flags.iter().find(|flag| flag.get_long() == Some(&long)) else {
-            page.text([bold(key), roman(" = "), italic("TEXT")]);
-            page.text([roman("What a link is called in status and log, else LAN-WAN: in a [[link]] table")]);
-            continue;
-        };
-        let value = match flag.get_action() {
-            clap::ArgAction::SetTrue => "true, false".to_owned(),
-            _ => flag.get_value_names().unwrap_or_default().join(" "),
-        };
-        page.text([bold(key), roman(" = "), italic(value)]);
-        page.text([roman(flag.get_help().map(ToString::to_string).unwrap_or_default())]);
+        page.text([bold(row.name), roman(" = "), italic(value)]);
+        page.text([roman(row.text())]);
     }
     page.control("SH", ["EXAMPLE"]);
     page.control("nf", []);
@@ -91,15 +80,13 @@ fn settings(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
     fn every_key_has_its_place_in_the_page() {
-        let page = settings(&crate::Cli::command());
-        for key in KEYS {
-            assert!(page.contains(&format!("\\fB{key}\\fR = \\fI")), "{key}: {page}");
+        let page = settings();
+        for row in TABLE {
+            assert!(page.contains(&format!("\\fB{}\\fR = \\fI", row.name)), "{row:?}: {page}");
         }
         assert!(page.contains("\\fBdown\\fR = \\fIRATE\\fR\nRate of the link to the users"), "{page}");
         assert!(page.contains("\\fBobserve\\fR = \\fItrue, false\\fR\n"), "{page}");

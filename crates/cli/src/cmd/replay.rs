@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
-use narrows_box as live;
 use narrows_qdisc::{Direction, Event, Framing, Reason, ShaperConfig, Side, Spec};
 use narrows_sim::replay::{Arrival, Prefix, ReplayDirection, ReplayLink, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};
@@ -38,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     mpu: u32,
     /// How the link cuts up what it sends: none, atm (ADSL) or ptm (VDSL)
-    #[arg(long, value_name = "KIND", default_value = "none", value_parser = live::framing)]
+    #[arg(long, value_name = "KIND", default_value = "none")]
     framing: Framing,
     /// For hashing and tie-breaks
     #[arg(long, default_value_t = 1)]

@@ -1,13 +1,12 @@
 //! `narrows run`: shape and queue a live link; `narrows check`: what that would mean.
 
-use std::net::SocketAddr;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use narrows_box::{self as live, BackendKind, Filter, NamedSpec, Options, RateFrom, Source};
-use narrows_qdisc::Framing;
-use narrows_qdisc::follow::LinkRate;
-use narrows_units::Rate;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, ValueHint, value_parser};
+use narrows_box::{self as live, Options, Row, Shape, Source, TABLE};
 
 use crate::log::LogFlags;
 
@@ -28,91 +27,11 @@ pub struct CheckArgs {
     config: PathBuf,
 }
 
-/// Each has the same name in a settings file, with _ for -.
+/// Flags of a box.
 #[derive(clap::Args)]
 struct Flags {
-    /// Interface of the users, or several with commas between; + at the end of a name stands for any ending
-    #[arg(long, value_name = "IF", value_delimiter = ',')]
-    lan: Option<Vec<String>>,
-    /// Interface of the wide network
-    #[arg(long, value_name = "IF")]
-    wan: Option<String>,
-    /// Rate of the link to the users, as 600kbit; auto: found and followed, where the link is behind the box; without
-    /// it that direction is not shaped
-    #[arg(long, value_name = "RATE")]
-    down: Option<LinkRate>,
-    /// Rate of the link from the users
-    #[arg(long, value_name = "RATE")]
-    up: Option<LinkRate>,
-    /// Discipline of both directions, as taq, taq:mode=paper or fifo:30 [default: taq]
-    #[arg(long, value_name = "SPEC")]
-    discipline: Option<NamedSpec>,
-    /// Discipline of the way down
-    #[arg(long, value_name = "SPEC")]
-    down_discipline: Option<NamedSpec>,
-    /// Discipline of the way up
-    #[arg(long, value_name = "SPEC")]
-    up_discipline: Option<NamedSpec>,
-    /// Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE [default:
-    /// 0]
-    #[arg(long, value_name = "BYTES")]
-    overhead: Option<u32>,
-    /// What a packet with its overhead counts at least: 64 for a cable modem (DOCSIS) [default: 0]
-    #[arg(long, value_name = "BYTES")]
-    mpu: Option<u32>,
-    /// How the link cuts up what it sends: none, atm (ADSL) or ptm (VDSL) [default: none]
-    #[arg(long, value_name = "KIND", value_parser = live::framing)]
-    framing: Option<Framing>,
-    /// nfqueue: from the kernel's forwarding path; packet: join the interfaces at layer 2; xdp:
-    /// between two ports of a bridge, by AF_XDP [default: nfqueue]
-    #[arg(long, value_name = "KIND")]
-    backend: Option<BackendKind>,
-    /// The first of two NFQUEUE numbers; by default two free ones
-    #[arg(long, value_name = "N")]
-    queue: Option<u16>,
-    /// Who keeps the rules that lead packets here: auto, nft (the kernel's nftables) or iptables [default: auto]
-    #[arg(long, value_name = "WHO")]
-    rules: Option<Filter>,
-    /// Also queue this machine's own traffic over the WAN interface
-    #[arg(long)]
-    local: bool,
-    /// Follow and report, touch nothing
-    #[arg(long)]
-    observe: bool,
-    /// Run before ordinary programs (SCHED_FIFO)
-    #[arg(long)]
-    realtime: bool,
-    /// Answer plain HTTP that has to wait with 503 and the user's position
-    #[arg(long)]
-    http_503: bool,
-    /// The control socket [default: /run/narrows/LAN-WAN.sock]
-    #[arg(long, value_name = "PATH")]
-    control: Option<PathBuf>,
-    /// Serve a status page over HTTP there, as 127.0.0.1:8088
-    #[arg(long, value_name = "ADDR:PORT")]
-    page: Option<SocketAddr>,
-    /// Let others than this machine see that page: totals, and to each its own place in the wait queue
-    #[arg(long)]
-    page_for_others: bool,
-    /// Where it is noted what was changed on this machine [default: /run/narrows]
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
-    /// Users with names and rates: a file with the columns of ShapedDevices.csv; read again on SIGHUP
-    #[arg(long, value_name = "FILE")]
-    circuits: Option<PathBuf>,
-    /// Whom it becomes once it is set up; root to stay root [default: narrows, where there is such a user]
-    #[arg(long, value_name = "NAME")]
-    user: Option<String>,
-    /// Where another program tells the link's rate in lines as "down 2mbit": a file, looked at each second, or
-    /// unix:PATH for a socket of datagrams
-    #[arg(long, value_name = "FILE")]
-    rate_from: Option<RateFrom>,
-    /// No less is believed of it [default: 8kbit]
-    #[arg(long, value_name = "RATE")]
-    rate_min: Option<Rate>,
-    /// Nor more [default: 10gbit]
-    #[arg(long, value_name = "RATE")]
-    rate_max: Option<Rate>,
+    #[command(flatten)]
+    given: Given,
     /// Take the place of a box that runs on these interfaces, with no packet lost; or go on with what one that stopped
     /// knew of its flows
     #[arg(long)]
@@ -126,39 +45,66 @@ struct Flags {
     config: Option<PathBuf>,
 }
 
+/// Options of the box as flags: one for each row of its table.
+struct Given(Options);
+
+impl Given {
+    fn flags() -> impl Iterator<Item = &'static Row> {
+        TABLE.iter().filter(|row| row.is_flag())
+    }
+
+    /// The flag of a row. Its value is checked as the row reads it.
+    fn flag(row: &'static Row) -> Arg {
+        // Names must last as long as the program.
+        let arg = Arg::new(row.name).long(&*row.flag().leak()).help(row.text());
+        let read =
+            move |text: &str| row.set(&mut Options::default(), text.as_ref()).map(|()| OsString::from(text));
+        match row.shape {
+            Shape::Switch => arg.action(ArgAction::SetTrue),
+            Shape::Text => arg.value_name(row.value).value_parser(read),
+            Shape::List => {
+                arg.value_name(row.value).value_parser(read).value_delimiter(',').action(ArgAction::Append)
+            }
+            Shape::Path => {
+                arg.value_name(row.value).value_parser(value_parser!(OsString)).value_hint(ValueHint::AnyPath)
+            }
+        }
+    }
+}
+
+impl clap::Args for Given {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::flags().map(Self::flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut given = Self(Options::default());
+        given.update_from_arg_matches(matches).map(|()| given)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for row in Self::flags() {
+            let values: Vec<OsString> = match row.shape {
+                Shape::Switch => matches.get_flag(row.name).then(OsString::new).into_iter().collect(),
+                _ => matches.get_many(row.name).into_iter().flatten().cloned().collect(),
+            };
+            for value in values {
+                row.set(&mut self.0, &value).map_err(|why| clap::Error::raw(ErrorKind::InvalidValue, why))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Flags {
     fn source(self) -> Source {
-        let flags = Options {
-            lan: self.lan,
-            wan: self.wan,
-            down: self.down,
-            up: self.up,
-            discipline: self.discipline,
-            down_discipline: self.down_discipline,
-            up_discipline: self.up_discipline,
-            overhead: self.overhead,
-            mpu: self.mpu,
-            framing: self.framing,
-            backend: self.backend,
-            queue: self.queue,
-            rules: self.rules,
-            local: self.local.then_some(true),
-            observe: self.observe.then_some(true),
-            realtime: self.realtime.then_some(true),
-            http_503: self.http_503.then_some(true),
-            control: self.control,
-            page: self.page,
-            page_for_others: self.page_for_others.then_some(true),
-            state_dir: self.state_dir,
-            circuits: self.circuits,
-            user: self.user,
-            rate_from: self.rate_from,
-            rate_min: self.rate_min,
-            rate_max: self.rate_max,
-            name: None,
-            link: Vec::new(),
-        };
-        Source { flags, config: self.config, replace: self.replace, wait: self.wait }
+        Source { flags: self.given.0, config: self.config, replace: self.replace, wait: self.wait }
     }
 }
 
