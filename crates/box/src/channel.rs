@@ -1,31 +1,16 @@
-//! What the live loop needs of a back end beside packets.
+//! Interface of a back end to the loop of a link, beside packets.
 
 use std::os::fd::BorrowedFd;
 
 use super::backend::Backend;
-use super::packet::HeldPacket;
-
-/// What went otherwise than planned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ErrorCounters {
-    /// Packets that contradicted themselves. They went on their way; those longer than their frame were discarded.
-    pub malformed: u64,
-    /// Packets the kernel could not tell us of because we read too slowly; it let them through unqueued.
-    pub unseen: u64,
-    /// Packets lost before we could see them: the socket was full (packet sockets only).
-    pub lost: u64,
-    /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
-    pub gone: u64,
-    /// Connections to port 80 that were answered 503 in their server's place.
-    pub answered: u64,
-}
+use super::packet::{ErrorCounters, HeldPacket};
 
 /// A back end on real interfaces.
 pub trait Channel: Backend<Packet = HeldPacket> {
     /// Readable when packets wait.
     fn fds(&self) -> [BorrowedFd<'_>; 2];
 
-    /// What went otherwise than planned so far.
+    /// Packets with errors so far.
     fn error_counters(&mut self) -> ErrorCounters;
 
     /// Interfaces have come, gone or changed.
@@ -53,8 +38,8 @@ pub trait Channel: Backend<Packet = HeldPacket> {
         let _ = packets;
     }
 
-    /// By which another process goes on in this one's place: descriptors, and numbers that go with them.
-    fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>);
+    /// Descriptors by which another process goes on in this one's place, and numbers that go with them.
+    fn hand_over(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>);
 
     /// Lets go of what is held and stops.
     ///

@@ -5,8 +5,8 @@ use narrows_units::Duration;
 
 use super::privilege::Identity;
 use super::rules::Tool;
-use super::run::{Source, bridged, bridges_cut, interfaces, largest};
-use super::settings::{BackendKind, Settings};
+use super::run::{bridged, bridges_cut, interfaces, largest};
+use super::settings::{BackendKind, Settings, Source};
 use narrows_netio::links::Interface;
 
 /// What was found.

@@ -7,14 +7,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::handover::{self, Claimant, Successor};
+use super::clock;
+use super::handover::{self, ReleaseRequest, Successor};
 use super::privilege::{self, Identity};
 use super::status::Status;
 
@@ -44,7 +46,7 @@ pub enum Asked {
     /// To hand over: of several links those with these numbers.
     Replace(Successor, Vec<u16>),
     /// To let go of links.
-    Release(Claimant),
+    Release(ReleaseRequest),
 }
 
 /// Where wishes and reports are exchanged.
@@ -56,7 +58,12 @@ pub struct StatusPublisher {
     /// What a process is told that would take this one's place, and one that has said that it does.
     terms: Mutex<String>,
     successor: Mutex<Option<Asked>>,
+    /// Last sign of life of the loop, in nanoseconds of its clock.
+    lived: AtomicU64,
 }
+
+/// Silence after which a loop counts as hung.
+const HANGS: narrows_units::Duration = narrows_units::Duration::from_secs(1);
 
 impl StatusPublisher {
     /// An empty publisher.
@@ -72,7 +79,20 @@ impl StatusPublisher {
             published: Condvar::new(),
             terms: Mutex::new("{}".to_owned()),
             successor: Mutex::new(None),
+            lived: AtomicU64::new(clock::now().as_nanos()),
         }))
+    }
+
+    /// Notes that the loop lives.
+    pub fn show_life(&self, now: narrows_units::Instant) {
+        self.lived.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Tells whether the loop has shown life within a second.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        let lived = narrows_units::Instant::from_nanos(self.lived.load(Ordering::Relaxed));
+        clock::now().since(lived) < HANGS
     }
 
     /// Readable when somebody wants a report.
@@ -156,12 +176,6 @@ impl StatusPublisher {
     }
 }
 
-/// Where a box with these interfaces listens unless told otherwise.
-#[must_use]
-pub fn default_path(lan: &str, wan: &str) -> PathBuf {
-    Path::new(super::RUN_DIR).join(format!("{lan}-{wan}.sock"))
-}
-
 /// Opens the control socket at `path`, readable for its owner only, this user: addresses of users are nobody else's
 /// business.
 ///
@@ -223,7 +237,7 @@ pub fn answer(stream: UnixStream, publisher: &StatusPublisher) -> std::io::Resul
             return publisher.ask_for(Asked::Replace(Successor::new(stream), numbers));
         }
         ("release", Some(numbers)) => {
-            return publisher.ask_for(Asked::Release(Claimant::new(stream, numbers)));
+            return publisher.ask_for(Asked::Release(ReleaseRequest::new(stream, numbers)));
         }
         ("status", _) => publisher.ask().unwrap_or_else(|| r#"{"error":"the box does not answer"}"#.into()),
         _ => r#"{"error":"expected the line: status"}"#.into(),

@@ -10,6 +10,7 @@ use narrows_netio::xdp;
 use nix::sched::{CloneFlags, unshare};
 
 use super::bypass;
+use super::interface_names::Named;
 use super::nfqueue::Nfqueue;
 use super::packet_pair::PacketPair;
 use super::rules::{Filter, Rules, Tool};
@@ -143,8 +144,9 @@ fn bridges() -> Result<String, String> {
 }
 
 fn packet_sockets() -> anyhow::Result<String> {
-    let lo = Interface::find("lo")?;
-    PacketPair::open(("lo", &lo), ("lo", &lo)).map(|_| "can be opened".to_owned())
+    let link = Interface::find("lo")?;
+    let lo = Named { name: "lo", link: &link };
+    PacketPair::open(lo, lo).map(|_| "can be opened".to_owned())
 }
 
 /// On interfaces of our own: a card's driver may still refuse.
@@ -152,7 +154,7 @@ fn af_xdp() -> anyhow::Result<String> {
     xdp::available()?;
     bypass::ip("link add nrx0 type veth peer name nrx1\nlink set nrx0 up\nlink set nrx1 up\n")?;
     let ends = [Interface::find("nrx0")?, Interface::find("nrx1")?];
-    let pair = XdpPair::open(("nrx0", &ends[0]), ("nrx1", &ends[1]))?;
+    let pair = XdpPair::open(Named { name: "nrx0", link: &ends[0] }, Named { name: "nrx1", link: &ends[1] })?;
     Ok(format!("--backend xdp can be used where the driver has native XDP; {} here", pair.words()))
 }
 

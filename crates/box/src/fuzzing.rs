@@ -13,7 +13,7 @@ use narrows_wire::{FlowKey, Header, Proto, parse, tcp_checksum};
 use crate::backend::Backend;
 use crate::control::{self, StatusPublisher};
 use crate::engine::Engine;
-use crate::handover::Estate;
+use crate::handover::LinkState;
 use crate::http_503::{Answer, Http503, Standing};
 use crate::lane::{LaneSettings, LaneState};
 use crate::packet::HeldPacket;
@@ -53,9 +53,9 @@ fn lanes() -> [LaneSettings; 2] {
 ///
 /// # Panics
 /// If one is lost or made up.
-pub fn estate(bytes: &[u8]) {
-    let Ok(estate) = Estate::parse(bytes) else { return };
-    go_on(estate.state());
+pub fn link_state(bytes: &[u8]) {
+    let Ok(state) = LinkState::parse(bytes) else { return };
+    go_on(state.state());
 }
 
 /// Any bytes as what a discipline knew of its flows.
@@ -300,8 +300,8 @@ mod tests {
             waiting: [packet(first), packet(first + 1)].into(),
             held: vec![packet(first + 2)],
         };
-        let bytes = postcard::to_stdvec(&Estate::of(&[lane(1), lane(11)], vec![40, 5, 6], true)).unwrap();
-        often(400, |_| bytes.clone(), estate);
+        let bytes = postcard::to_stdvec(&LinkState::of(&[lane(1), lane(11)], vec![40, 5, 6])).unwrap();
+        often(400, |_| bytes.clone(), link_state);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod backend;
 mod bypass;
 mod channel;
 mod check;
+mod clock;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod confine;
 mod control;
@@ -15,8 +16,10 @@ mod engine;
 pub mod fuzzing;
 mod handover;
 mod http_503;
+mod interface_names;
 mod lane;
-mod looping;
+mod link_loop;
+mod log;
 mod nfqueue;
 mod packet;
 mod packet_pair;
@@ -27,9 +30,9 @@ mod rate_from;
 mod responder;
 mod rules;
 mod run;
+mod service;
 mod settings;
 mod sight;
-mod speaker;
 mod state;
 mod status;
 mod sysctl;
@@ -39,22 +42,24 @@ mod watchdog;
 mod xdp_pair;
 
 pub use backend::{Backend, Scripted};
-pub use channel::{Channel, ErrorCounters};
+pub use channel::Channel;
 pub use check::{Check, check};
-pub use control::{default_path, fetch, fetch_text};
+pub use control::{fetch, fetch_text};
 pub use discover::{Found, interfaces, traffic};
 pub use doctor::{Finding, Need, can_run, examine};
 pub use engine::{Engine, Step};
 pub use lane::{LaneSettings, LinkQueue, Switch};
+pub use log::Notice;
 pub use narrows_netio::links::Interface;
 pub use nfqueue::{KernelQueue, Nfqueue, kernel_queues};
-pub use packet::HeldPacket;
+pub use packet::{ErrorCounters, HeldPacket};
 pub use packet_pair::PacketPair;
 pub use rate_from::RateFrom;
 pub use rules::Filter;
-pub use run::{Notice, Source, run};
+pub use run::run;
 pub use settings::{
-    BackendKind, DEFAULT_DISCIPLINE, KEYS, NamedSpec, Options, Reload, Row, Scope, Settings, Shape, TABLE,
+    BackendKind, DEFAULT_DISCIPLINE, KEYS, NamedSpec, OptionRow, Options, Reload, Scope, Settings, Shape,
+    Source, TABLE,
 };
 pub use sight::{CauseJson, HistogramJson, LostJson, Mark, Sight, SightJson, StallJson, UserJson};
 pub use state::{clean, leftovers, living};

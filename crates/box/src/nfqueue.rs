@@ -18,9 +18,9 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
 
 use super::backend::Backend;
-use super::channel::{Channel, ErrorCounters};
+use super::channel::Channel;
 use super::http_503::Standing;
-use super::packet::HeldPacket;
+use super::packet::{ErrorCounters, HeldPacket};
 use super::responder::Responder;
 use super::sight::Mark;
 
@@ -155,7 +155,7 @@ impl Nfqueue {
         Ok(Self::on([NfQueue::open(number)?, NfQueue::open(number + 1)?]))
     }
 
-    /// Goes on where another process stops, with what [`Channel::legacy`] has told there. `None` if it was something
+    /// Goes on where another process stops, with what [`Channel::hand_over`] has told there. `None` if it was something
     /// else.
     pub fn resume(fds: Vec<OwnedFd>, numbers: &[u32]) -> Option<Self> {
         let (&[number, down, up], Ok([a, b])) = (numbers, <[OwnedFd; 2]>::try_from(fds)) else { return None };
@@ -322,7 +322,7 @@ impl Channel for Nfqueue {
         Ok(())
     }
 
-    fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
+    fn hand_over(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
         let [down, up] = &self.queues;
         (self.fds().to_vec(), vec![down.number.into(), down.numbers.last, up.numbers.last])
     }

@@ -6,8 +6,22 @@ use narrows_units::{Dscp, Ecn};
 use narrows_users::{CircuitId, LinkAddress, Mac};
 use narrows_wire::Header;
 
-use super::channel::ErrorCounters;
 use super::sight::Mark;
+
+/// Packets with errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ErrorCounters {
+    /// Packets that contradicted themselves. They went on their way; those longer than their frame were discarded.
+    pub malformed: u64,
+    /// Packets the kernel could not tell us of because we read too slowly; it let them through unqueued.
+    pub unseen: u64,
+    /// Packets lost before we could see them: the socket was full (packet sockets only).
+    pub lost: u64,
+    /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
+    pub gone: u64,
+    /// Connections to port 80 that were answered 503 in their server's place.
+    pub answered: u64,
+}
 
 /// A packet held between its arrival and its verdict.
 ///

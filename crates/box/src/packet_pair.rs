@@ -16,8 +16,9 @@ use narrows_units::Instant;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
 use super::backend::Backend;
-use super::channel::{Channel, ErrorCounters};
-use super::packet::HeldPacket;
+use super::channel::Channel;
+use super::interface_names::Named;
+use super::packet::{ErrorCounters, HeldPacket};
 
 /// Bytes of frames that may wait to be read.
 const SOCKET_BUFFER: usize = 16 << 20;
@@ -82,15 +83,15 @@ impl PacketPair {
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW.
-    pub fn open(lan: (&str, &Interface), wan: (&str, &Interface)) -> anyhow::Result<Self> {
-        let port = |(name, link): (&str, &Interface)| {
+    pub fn open(lan: Named<'_>, wan: Named<'_>) -> anyhow::Result<Self> {
+        let port = |Named { name, link }: Named<'_>| {
             Port::open(name, link.index).with_context(|| format!("cannot open a packet socket on {name}"))
         };
         Ok(Self { ports: [port(wan)?, port(lan)?], errors: ErrorCounters::default() })
     }
 
-    /// Goes on where another process stops, on the interfaces `lan` and `wan`, with what [`Channel::legacy`] has told
-    /// there. `None` if it was something else.
+    /// Goes on where another process stops, on the interfaces `lan` and `wan`, with descriptors and numbers of its
+    /// [`Channel::hand_over`]. `None` if they are of another back end.
     pub fn resume(lan: &str, wan: &str, fds: Vec<OwnedFd>, numbers: &[u32]) -> Option<Self> {
         let (&[wan_index, lan_index], Ok([a, b, c, d])) = (numbers, <[OwnedFd; 4]>::try_from(fds)) else {
             return None;
@@ -225,7 +226,7 @@ impl Channel for PacketPair {
         }
     }
 
-    fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
+    fn hand_over(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
         let fds = self.ports.iter().flat_map(|port| [port.input.as_fd(), port.output.as_fd()]);
         (fds.collect(), self.ports.iter().map(|port| port.index).collect())
     }

@@ -14,15 +14,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use narrows_qdisc::Direction;
 use narrows_units::Rate;
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::control::StatusPublisher;
-use super::lane::LaneSettings;
 use super::privilege;
-use super::settings::{Options, Settings};
 
 /// The most that is read of a file, or taken of a datagram.
 const MOST: usize = 4096;
@@ -62,52 +60,6 @@ impl fmt::Display for RateFrom {
             Self::File(path) => write!(f, "the file {}", path.display()),
             Self::Socket(path) => write!(f, "who writes to the socket {}", path.display()),
         }
-    }
-}
-
-/// What is believed at least and at most; nothing but those bounds where none are given.
-const LEAST: Rate = Rate::from_kbps(8);
-const GREATEST: Rate = Rate::from_kbps(10_000_000);
-
-/// The bounds that `options` give.
-///
-/// # Errors
-/// Names the key and what was expected.
-pub fn bounds(options: &Options, lanes: [&LaneSettings; 2]) -> anyhow::Result<[Rate; 2]> {
-    if options.rate_from.is_none() {
-        let bounds = [("rate_min", options.rate_min), ("rate_max", options.rate_max)];
-        if let Some((key, _)) = bounds.into_iter().find(|(_, rate)| rate.is_some()) {
-            bail!(
-                "{key}: expected rate_from beside it, whose rates it bounds; auto has its own: auto:min=64,max=9000"
-            );
-        }
-    } else if lanes.iter().all(|lane| lane.link.is_none()) {
-        bail!("rate_from: expected down or up beside it, with the rate until another one is told, or auto");
-    }
-    let (least, greatest) = (options.rate_min.unwrap_or(LEAST), options.rate_max.unwrap_or(GREATEST));
-    if least > greatest {
-        bail!("rate_min = {least}: expected at most rate_max, which is {greatest}");
-    }
-    Ok([least, greatest])
-}
-
-impl Settings {
-    /// What each direction is to do where such rates were told: it has that rate, within bounds, or follows its link up
-    /// to it.
-    pub fn lanes_as_told(&self, told: &[Option<Rate>; 2]) -> [LaneSettings; 2] {
-        let mut lanes = self.lanes.clone();
-        for (lane, told) in lanes.iter_mut().zip(told) {
-            let (Some(link), Some(told)) = (&mut lane.link, told) else { continue };
-            let rate = (*told).clamp(self.rate_bounds[0], self.rate_bounds[1]);
-            match &mut lane.follow {
-                None => link.rate = rate,
-                Some(follow) => {
-                    let kbps = u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
-                    follow.max = kbps.clamp(follow.min, follow.max);
-                }
-            }
-        }
-        lanes
     }
 }
 
@@ -293,6 +245,7 @@ impl Ear {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Options;
 
     #[test]
     fn a_line_by_hand() {

@@ -1,98 +1,57 @@
 //! A box from set-up to tear-down: everything that can be refused is asked before anything is touched, every change is
 //! noted before it is made, and rules go before held packets do.
+//!
+//! Each link has a loop in a thread of its own; all share one watchdog, one control socket and one page. The thread of
+//! this module handles no packets: it hears signals, gathers the status of the links, and looks after their threads. A
+//! link that ends or hangs leaves the others alone: the watchdog lets its traffic pass. One link is a list of one.
 
-mod place;
+mod link;
+mod link_setup;
+mod reload;
 mod replace;
-mod several;
 mod wait;
 
 use std::net::TcpListener;
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixListener;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use sd_notify::NotifyState;
 
-use self::place::{Place, Resume, Way};
-use self::replace::{Heirlooms, Inheritance, Kept};
-use super::bypass::Bypass;
-use super::channel::Channel;
+use self::link::{Link, of_link};
+use self::link_setup::LinkSetup;
+use self::replace::Takeover;
 use super::control::{self, StatusPublisher};
-use super::handover::Terms;
-use super::looping::{Ended, Live, Prepared, Signals};
+use super::handover::{SharedFds, Successor};
+use super::log::{Log, Notice};
 use super::nfqueue;
 #[cfg(feature = "http")]
 use super::page;
 use super::privilege::{self, Identity};
-use super::settings::{self, BackendKind, Options, Settings};
-use super::speaker::Speaker;
-use super::state::{self, Claim};
-use super::watchdog::{Watchdog, Watched};
-use narrows_netio::links::Monitor;
+use super::service;
+use super::settings::{Settings, Source};
+use super::state;
+use super::status::Status;
+use super::watchdog::Watchdog;
 
-pub use place::{bridged, bridges_cut, interfaces, largest};
+pub use link_setup::{bridged, bridges_cut, interfaces, largest};
 
-/// Where settings come from: flags, and a file that is read again on SIGHUP.
-#[derive(Clone, Debug, Default)]
-pub struct Source {
-    /// What was said on the command line; it wins over the file.
-    pub flags: Options,
-    /// The settings file.
-    pub config: Option<PathBuf>,
-    /// Whether it takes the place of a box that runs on these interfaces, or goes on with what one that stopped has
-    /// left.
-    pub replace: bool,
-    /// Whether it waits for interfaces that are not there yet.
-    pub wait: bool,
-}
+/// Longest time between two looks at the threads.
+const LOOK: Duration = Duration::from_millis(500);
+/// Time that all links together have to report: less than a client waits.
+const STATUS: Duration = Duration::from_millis(700);
+/// Time that the links have to let go of what they hold.
+const STOPPING: Duration = Duration::from_secs(5);
 
-impl Source {
-    /// Reads and checks everything: the settings of each link.
-    ///
-    /// # Errors
-    /// Names the file, the link, the key and what was expected.
-    pub fn links(&self) -> anyhow::Result<Vec<Settings>> {
-        let Some(path) = &self.config else { return settings::settle(&self.flags, Options::default()) };
-        let file = Options::read(path)?;
-        settings::settle(&self.flags, file).with_context(|| format!("in the settings {}", path.display()))
-    }
-
-    /// The same once more, for a box that runs.
-    ///
-    /// # Errors
-    /// Those of [`Source::links`], or there is nothing to be read again.
-    pub(crate) fn again(&self) -> anyhow::Result<Vec<Settings>> {
-        anyhow::ensure!(
-            self.config.is_some() || self.flags.circuits.is_some(),
-            "there is no settings file to read again: start with --config"
-        );
-        self.links()
-    }
-}
-
-/// What a box tells while it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// Rules are in place and packets are being handled; by which way.
-    Running(String),
-    /// Something has gone wrong, or is not as it was meant.
-    Warning(String),
-    /// Something a person should know.
-    Message(String),
-    /// How it went about it.
-    Detail(String),
-}
-
-/// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again. What it tells is handed to `write` in a
-/// thread of its own, which may take its time.
+/// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again. Notices are handed to `write` in a thread
+/// of its own, which may take its time.
 ///
 /// # Errors
-/// If the box cannot be set up; nothing of it stays. If what it changed cannot be put back. Or if the kernel takes its
-/// queue away.
+/// If the box cannot be set up; nothing of it stays. If what it changed cannot be put back. Or if no link is left.
 pub fn run(source: &Source, write: impl FnMut(Notice) + Send + 'static) -> anyhow::Result<()> {
     let links = source.links()?;
     privilege::check()?;
@@ -101,22 +60,17 @@ pub fn run(source: &Source, write: impl FnMut(Notice) + Send + 'static) -> anyho
     let wanted = Identity::find(links[0].user.as_deref())?;
     let obstacle = wanted.and_then(|_| Identity::obstacle());
     let user = wanted.filter(|_| obstacle.is_none());
-    let speaker = Speaker::start(user, write)?;
+    let log = Log::start(user, write)?;
     if let Some(why) = obstacle {
-        speaker.say(Notice::Warning(format!("it stays root: {why}")));
+        log.say(Notice::Warning(format!("it stays root: {why}")));
     }
-    let outcome = set_up(source, links, user, &speaker);
-    speaker.finish();
+    let outcome = set_up(source, links, user, &log);
+    log.finish();
     outcome
 }
 
-fn set_up(
-    source: &Source,
-    links: Vec<Settings>,
-    user: Option<Identity>,
-    speaker: &Speaker,
-) -> anyhow::Result<()> {
-    let tell = &mut |notice| speaker.say(notice);
+fn set_up(source: &Source, links: Vec<Settings>, user: Option<Identity>, log: &Log) -> anyhow::Result<()> {
+    let tell = &mut |notice| log.say(notice);
     // A bridge that stood in for a killed box still holds the interfaces.
     for what in state::clean(&links[0].state_dir)? {
         tell(Notice::Warning(format!("removed what a killed box had left: {what}")));
@@ -130,32 +84,32 @@ fn set_up(
     let signals = signals()?;
     let links = if source.wait { wait::wait(source, links, &signals, tell)? } else { Some(links) };
     let Some(links) = links else { return Ok(()) };
-    let mut places = Vec::new();
+    let mut setups = Vec::new();
     for settings in links {
         let name = settings.name.clone();
-        let place = Place::find(settings);
-        places.push(match name {
-            Some(name) => place.with_context(|| format!("link {name}"))?,
-            None => place?,
-        });
+        setups.push(of_link(name.as_deref(), LinkSetup::find(settings))?);
     }
     // The lock that all programs of iptables share is root's.
-    let user = user.filter(|_| !places.iter().any(Place::needs_root));
-    let place = match <[Place; 1]>::try_from(places) {
-        Ok([place]) if place.settings.name.is_none() => place,
-        Ok(named) => return several::run(source, named.into(), user, &signals, speaker),
-        Err(places) => return several::run(source, places, user, &signals, speaker),
+    let user = user.filter(|_| !setups.iter().any(LinkSetup::needs_root));
+    let takeover = if source.replace { replace::find(&setups, tell)? } else { None };
+    let mut process = Process {
+        source,
+        user,
+        signals,
+        setups,
+        links: Vec::new(),
+        watchdog: None,
+        shared: None,
+        begun: Instant::now(),
+        reload: Vec::new(),
     };
-    let mut setup = Setup { source, user, signals, place };
-    if source.replace {
-        match setup.replace(tell) {
-            Ok(false) => {}
-            outcome => return outcome.map(drop).and(setup.place.release()),
-        }
-    }
-    setup.place.take(user)?;
-    let outcome = setup.go(tell);
-    outcome.and(setup.place.release())
+    let outcome = process.go(takeover, log);
+    let successor = outcome.as_ref().ok().is_some_and(Option::is_some);
+    let stopped = process.stop(successor);
+    // Nothing is held any more: to take one link's table away drops what waits in others' queues.
+    let released: Vec<_> = process.setups.iter_mut().map(LinkSetup::release).collect();
+    // The successor waits for its end of the connection.
+    outcome.map(drop).and(stopped).and(released.into_iter().collect())
 }
 
 fn signals() -> anyhow::Result<SignalFd> {
@@ -165,137 +119,198 @@ fn signals() -> anyhow::Result<SignalFd> {
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context("signalfd")
 }
 
-struct Setup<'a> {
+/// Sockets on which clients ask.
+type Listeners = (UnixListener, Option<TcpListener>);
+
+/// A process with its links.
+struct Process<'a> {
     source: &'a Source,
-    /// Whom it becomes when it is set up.
+    /// User to switch to when all is set up.
     user: Option<Identity>,
     signals: SignalFd,
-    place: Place,
+    setups: Vec<LinkSetup>,
+    /// Threads of the set-ups, in their order, once all are set up.
+    links: Vec<Link>,
+    watchdog: Option<Arc<Watchdog>>,
+    /// Descriptors that go to a successor beside those of the links.
+    shared: Option<SharedFds>,
+    begun: Instant,
+    /// Warnings of the last reload.
+    reload: Vec<String>,
 }
 
-/// What people see and signals reach: made before anything of the machine is changed.
-struct ControlEndpoints {
-    publisher: Arc<StatusPublisher>,
-    /// Taken from another box, where this one takes its place.
-    listener: Option<UnixListener>,
-    page: Option<TcpListener>,
-    monitor: Monitor,
-}
-
-impl Setup<'_> {
-    fn go(&mut self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
-        let endpoints = ControlEndpoints {
-            publisher: StatusPublisher::new()?,
-            listener: Some(control::listen(&self.place.settings.control, self.user)?),
-            page: listen_for_readers(&self.place.settings)?,
-            monitor: Monitor::new()?,
+impl Process<'_> {
+    /// Sets all links up, and runs until it is told to stop, or another process has taken over.
+    fn go(&mut self, mut takeover: Option<Takeover>, log: &Log) -> anyhow::Result<Option<Successor>> {
+        let tell = &mut |notice| log.say(notice);
+        if let Some(takeover) = &mut takeover {
+            takeover.make_room(&self.setups, tell)?;
+        }
+        let taken = |at: usize| takeover.as_ref().and_then(|t| t.of(at));
+        let new: Vec<_> = (0..self.setups.len()).filter(|at| taken(*at).is_none()).collect();
+        for at in &new {
+            let setup = &mut self.setups[*at];
+            let claimed = setup.take(self.user);
+            of_link(setup.settings.name.as_deref(), claimed)?;
+        }
+        let settings = self.setups[0].settings.clone();
+        let publisher = StatusPublisher::new()?;
+        let own = if takeover.is_none() { Some(self.listen()?) } else { None };
+        privilege::prefer();
+        for (at, setup) in self.setups.iter_mut().enumerate() {
+            setup.note(|t| t.control.clone_from(&settings.control))?;
+            let bypass = takeover.as_ref().and_then(|t| t.of(at)).map(|link| &link.terms.bypass);
+            let link = Link::open(setup, bypass, self.source.replace, self.user, log);
+            self.links.push(of_link(setup.settings.name.as_deref(), link)?);
+        }
+        // Before privileges are given up: it is locked in memory.
+        let bypasses = self.links.iter().map(|link| link.bypass.clone()).collect();
+        let watchdog = self.watchdog.insert(Watchdog::start(bypasses, self.user)?).clone();
+        for ((number, link), setup) in (0..).zip(&self.links).zip(&mut self.setups) {
+            // A loop is ready before its first packet comes.
+            let begun = link.begin(&watchdog, number);
+            let is_new = new.contains(&usize::from(number));
+            let led = begun.and_then(|()| if is_new { setup.lead_here(&link.bypass, tell) } else { Ok(()) });
+            of_link(link.name.as_deref(), led)?;
+        }
+        // Asked once more where what came before took long; from now on this process may ask nobody new.
+        let takeover = takeover.map(Takeover::again).transpose()?;
+        give_up_privileges(self.source, self.user, &settings, tell)?;
+        let (listener, page) = match (own, takeover) {
+            (Some(own), _) => own,
+            (None, Some(takeover)) => self.inherit(takeover, &publisher, tell)?,
+            (None, None) => bail!("no control socket"),
         };
-        let control = self.place.settings.control.clone();
-        self.place.note(|t| t.control = control)?;
-        match self.place.settings.backend {
-            BackendKind::Nfqueue => {
-                let Way { channel, bypass, words } = self.place.open_queues(tell)?;
-                self.place.lead_here(&bypass, tell)?;
-                self.start(endpoints, |_| Ok((channel, None)), (&words, &bypass), tell)
+        serve(listener, page, &publisher)?;
+        self.tell_terms(&publisher);
+        self.begun = Instant::now();
+        service::ready();
+        tell(Notice::Running(self.running()));
+        self.watch(&publisher, tell)
+    }
+
+    /// Description of all links that run, for people.
+    fn running(&self) -> String {
+        let both = self.links.iter().zip(&self.setups);
+        let words: Vec<_> = both.map(|(link, setup)| link.label(&setup.running(&link.way), " ")).collect();
+        match (&self.links[..], words.len()) {
+            ([link], _) if link.name.is_none() => words.concat(),
+            (_, 1) => format!("1 link: {}", words.concat()),
+            (_, count) => format!("{count} links: {}", words.join("; ")),
+        }
+    }
+
+    /// Opens the control socket and the page of a process that takes nobody's place.
+    fn listen(&mut self) -> anyhow::Result<Listeners> {
+        let settings = &self.setups[0].settings;
+        let (listener, page) =
+            (control::listen(&settings.control, self.user)?, listen_for_readers(settings)?);
+        self.shared = Some(SharedFds::of(&listener, page.as_ref())?);
+        Ok((listener, page))
+    }
+
+    /// Looks after the links until it is told to stop, or another process has taken over.
+    fn watch(
+        &mut self,
+        publisher: &Arc<StatusPublisher>,
+        tell: &mut dyn FnMut(Notice),
+    ) -> anyhow::Result<Option<Successor>> {
+        let timeout = PollTimeout::try_from(LOOK.as_millis()).unwrap_or(PollTimeout::MAX);
+        let mut alive = service::Alive::new();
+        loop {
+            let mut fds = [self.signals.as_fd(), publisher.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            match poll(&mut fds, timeout) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(e) => return Err(e).context("poll"),
             }
-            BackendKind::Packet => {
-                let Way { channel, bypass, words } = self.place.open_pair()?;
-                self.start(endpoints, |_| Ok((channel, None)), (&words, &bypass), tell)
+            // A process whose links all hang is to be started again.
+            if self.links.iter().any(Link::lives) {
+                alive.tell();
             }
-            BackendKind::Xdp => {
-                let Way { channel, bypass, words } = self.place.open_ports()?;
-                self.start(endpoints, |_| Ok((channel, None)), (&words, &bypass), tell)
+            self.see_ended(publisher, tell)?;
+            while let Some(signal) = self.signals.read_signal().context("signalfd")? {
+                if signal.ssi_signo.cast_signed() != Signal::SIGHUP as i32 {
+                    return Ok(None);
+                }
+                self.reload(tell);
+            }
+            if publisher.is_wanted()
+                && let Some(status) = self.status()
+            {
+                publisher.publish(&status, Instant::now());
+            }
+            if let Some(asked) = publisher.asked()
+                && let Some(successor) = self.yield_to(asked, publisher, tell)
+            {
+                return Ok(Some(successor));
             }
         }
     }
 
-    /// Handles packets until it is told to stop. `open` gives the way to them, and what another box has left, if this
-    /// one takes its place.
-    fn start<C: Channel>(
+    /// Finds links that have ended by themselves.
+    ///
+    /// # Errors
+    /// If no link is left.
+    fn see_ended(
         &mut self,
-        mut endpoints: ControlEndpoints,
-        open: impl FnOnce(&mut ControlEndpoints) -> anyhow::Result<(C, Option<Inheritance>)>,
-        (way, bypass): (&str, &Bypass),
+        publisher: &Arc<StatusPublisher>,
         tell: &mut dyn FnMut(Notice),
     ) -> anyhow::Result<()> {
-        // Before privileges are given up: it is locked in memory, and the file is root's.
-        let watchdog = Watchdog::start(vec![bypass.clone()], self.user)?;
-        let mut kept = self.place.keepsake(self.source.replace)?;
-        nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
-        if self.place.settings.realtime {
-            privilege::realtime()?;
-        } else {
-            privilege::prefer();
+        let mut changed = false;
+        for link in &mut self.links {
+            let Some(why) = link.has_ended() else { continue };
+            if link.name.is_none() {
+                return Err(why);
+            }
+            tell(Notice::Warning(link.ended.clone().unwrap_or_default()));
+            changed = true;
         }
-        give_up_privileges(self.source, self.user, &self.place.settings, tell)?;
-        let terms = Terms::new(self.place.settings.backend.to_string(), bypass);
-        endpoints.publisher.may_be_replaced(&terms);
-        let prepared = Prepared::new(&self.place.settings);
-        // From here on nobody handles packets where another box lets go, until the loop runs: nothing that takes time.
-        let (channel, inheritance) = open(&mut endpoints)?;
-        let listener = endpoints.listener.context("no control socket")?;
-        let heirlooms = Heirlooms::of(&listener, endpoints.page.as_ref())?;
-        let (watched, publisher) = (Watched::new(watchdog, 0), endpoints.publisher.clone());
-        let mut live = Live::new(prepared, channel, endpoints.publisher, endpoints.monitor, watched);
-        let inherited = inheritance.is_some();
-        match inheritance {
-            Some(left) => self.inherit(&mut live, left, tell)?,
-            None => kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live))?,
+        if changed {
+            self.tell_terms(publisher);
         }
-        // Threads inherit what this one may do, so they come after it was given up.
-        serve(listener, endpoints.page, &publisher)?;
-        if let Err(error) = live.listen_for_rates() {
-            // A box that has taken another's place goes on.
-            anyhow::ensure!(inherited, error);
-            tell(Notice::Warning(format!("{error:#}")));
+        if self.links.iter().all(|link| link.ended.is_some()) {
+            bail!("no link is left: {}", self.links[0].ended.as_deref().unwrap_or_default());
         }
-        // To systemd, where it has started us.
-        if !inherited {
-            let _ = sd_notify::notify(&[NotifyState::Ready]);
-        }
-        tell(Notice::Running(self.place.running(way)));
-        let mut orders = Signals { signals: &self.signals, source: self.source };
-        let mut successor = None;
-        // Should a discipline fail, packets must still flow and the rules must still go.
-        let outcome = guarded(|| {
-            let ended = live.run(&mut orders, &heirlooms.fds(self.place.claim.as_ref()), tell)?;
-            successor = if let Ended::Replaced(successor) = ended { successor } else { None };
-            Ok(())
-        });
-        if let Some(successor) = successor {
-            live.leave();
-            self.place.claim.take().into_iter().for_each(Claim::leave);
-            // It waits for this.
-            drop(successor);
-            return Ok(());
-        }
-        self.stop(live, kept, outcome)
+        Ok(())
     }
 
-    /// Takes the rules out, lets go of what is held, and leaves what is known to the next start.
-    fn stop<C: Channel>(
-        &self,
-        mut live: Live<C>,
-        kept: Option<Kept>,
-        outcome: anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let _ = sd_notify::notify(&[NotifyState::Stopping]);
-        live.dismiss_watchdog();
-        let left = kept.map_or(Ok(()), |mut kept| kept.leave(&live));
-        let remove = || self.place.remove_rules();
-        let rules = match outcome {
-            Ok(()) => live.step_while(remove),
-            Err(_) => remove(),
-        };
-        let closed = guarded(|| live.close());
-        outcome.and(rules).and(closed).and(left)
+    /// Status of all links; of one without a name its own, none where it does not answer.
+    fn status(&self) -> Option<Status> {
+        let until = Instant::now() + STATUS;
+        self.links.iter().for_each(|link| link.publisher.wish());
+        if let [link] = &self.links[..]
+            && link.name.is_none()
+        {
+            let mut status = link.answer(until).ok()?;
+            status.notices.extend(self.reload.iter().cloned());
+            return Some(status);
+        }
+        let both = self.links.iter().zip(&self.setups);
+        let links = both.map(|(link, setup)| link.status(&setup.settings, until)).collect();
+        Some(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_s: self.begun.elapsed().as_secs_f64(),
+            notices: self.reload.clone(),
+            links,
+            ..Status::default()
+        })
     }
-}
 
-fn guarded(f: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
-        Err(anyhow::anyhow!("an invariant is broken (see above): this is a bug in narrows"))
-    })
+    /// Takes all rules out while packets are still handled, and then lets go of what is held; of what another process
+    /// has not taken over.
+    fn stop(&mut self, replaced: bool) -> anyhow::Result<()> {
+        if !replaced {
+            service::stopping();
+        }
+        // From now on only this thread changes the rules.
+        self.watchdog.take().into_iter().for_each(|watchdog| watchdog.dismiss());
+        let rules: Vec<_> = self.setups.iter().map(LinkSetup::remove_rules).collect();
+        self.links.iter_mut().for_each(Link::stop);
+        let until = Instant::now() + STOPPING;
+        let ends: Vec<_> = self.links.iter_mut().map(|link| link.wait(until)).collect();
+        rules.into_iter().chain(ends).collect()
+    }
 }
 
 #[cfg(feature = "http")]
@@ -308,7 +323,7 @@ fn listen_for_readers(_: &Settings) -> anyhow::Result<Option<TcpListener>> {
     Ok(None)
 }
 
-/// Answers those who ask, from threads of their own.
+/// Answers clients, from threads of their own.
 fn serve(
     listener: UnixListener,
     page: Option<TcpListener>,

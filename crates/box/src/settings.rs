@@ -1,34 +1,34 @@
 //! Settings of a box: flags of `narrows run` over a TOML file with the same names, checked once before anything is
 //! touched.
 
-mod lanes;
 mod links;
 mod options;
-mod page;
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use narrows_qdisc::{Direction, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
-use narrows_users::Circuits;
+use narrows_users::{Circuits, Side};
 
-use super::control;
 use super::lane::LaneSettings;
-use super::rate_from::{self, RateFrom};
+use super::rate_from::RateFrom;
 use super::rules::Filter;
-use lanes::{admits, knows_users};
-pub use links::{covers, overlap, settle};
-pub use options::{KEYS, Options, Reload, Row, Scope, Shape, TABLE};
+pub use links::Source;
+pub use options::{KEYS, OptionRow, Options, Reload, Scope, Shape, TABLE};
 
 /// The discipline where none is named.
 pub const DEFAULT_DISCIPLINE: &str = "taq";
 /// The largest IP packet as long as no interface was asked.
 const ETHERNET_MTU: u32 = 1500;
+
+/// Bounds of a rate that another program tells, where none are given.
+const LEAST: Rate = Rate::from_kbps(8);
+const GREATEST: Rate = Rate::from_kbps(10_000_000);
 
 /// A discipline with the text that named it.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +81,40 @@ impl fmt::Display for BackendKind {
 }
 
 impl Options {
+    /// One direction, and the text of its discipline.
+    fn lane(&self, direction: Direction, seed: u64) -> anyhow::Result<(LaneSettings, String)> {
+        let (rate, own, users) = match direction {
+            Direction::Down => (self.down, &self.down_discipline, Side::Destination),
+            Direction::Up => (self.up, &self.up_discipline, Side::Source),
+        };
+        let discipline = match own.as_ref().or(self.discipline.as_ref()) {
+            Some(d) => d.clone(),
+            None => DEFAULT_DISCIPLINE.parse()?,
+        };
+        let (overhead, mpu) = (self.overhead.unwrap_or(0), self.mpu.unwrap_or(0));
+        let framing = self.framing.unwrap_or_default();
+        let link =
+            rate.map(|r| ShaperConfig { overhead, mpu, framing, users, ..ShaperConfig::new(r.at_first()) });
+        let lane = LaneSettings {
+            observe: self.observe.unwrap_or(false),
+            users,
+            follow: rate.and_then(|r| r.follow()),
+            ..LaneSettings::new(link, discipline.spec, seed)
+        };
+        Ok((lane, discipline.text))
+    }
+
+    /// The address of the page: this machine's own, or any where that was said besides.
+    fn page(&self) -> anyhow::Result<Option<SocketAddr>> {
+        let Some(page) = self.page else { return Ok(None) };
+        ensure!(
+            page.ip().to_canonical().is_loopback() || self.page_for_others == Some(true),
+            "page = \"{page}\": everybody who reaches that address would see totals, and a user its place in the wait \
+             queue: 127.0.0.1 is for this machine alone; page_for_others = true lets others see it"
+        );
+        Ok(Some(page))
+    }
+
     /// Checks all and fills in defaults.
     ///
     /// # Errors
@@ -88,7 +122,6 @@ impl Options {
     pub fn settle(&self) -> anyhow::Result<Settings> {
         let (lan, wan) = self.interfaces()?;
         self.check_ranges()?;
-        let (overhead, mpu) = (self.overhead.unwrap_or(0), self.mpu.unwrap_or(0));
         let backend = self.backend.unwrap_or_default();
         let (local, observe) = (self.local.unwrap_or(false), self.observe.unwrap_or(false));
         if local && backend.is_pair() {
@@ -97,8 +130,8 @@ impl Options {
             );
         }
         let seed = RandomState::new().hash_one(0);
-        let (down, down_text) = self.lane(Direction::Down, (overhead, mpu), seed)?;
-        let (up, up_text) = self.lane(Direction::Up, (overhead, mpu), seed)?;
+        let (down, down_text) = self.lane(Direction::Down, seed)?;
+        let (up, up_text) = self.lane(Direction::Up, seed)?;
         let http_503 = self.http_503.unwrap_or(false);
         if http_503 && ![&down, &up].into_iter().any(admits) {
             bail!(
@@ -111,7 +144,7 @@ impl Options {
                  fq_codel:share=user): without it nothing is shared between users"
             );
         }
-        let rate_bounds = rate_from::bounds(self, [&down, &up])?;
+        let rate_bounds = bounds(self, [&down, &up])?;
         Ok(Settings {
             circuits: Circuits::default(),
             user: self.user.clone(),
@@ -127,7 +160,7 @@ impl Options {
             observe,
             realtime: self.realtime.unwrap_or(false),
             http_503,
-            control: self.control.clone().unwrap_or_else(|| control::default_path(&lan[0], &wan)),
+            control: self.control.clone().unwrap_or_else(|| default_path(&lan[0], &wan)),
             page: self.page()?,
             state_dir: self.state_dir.clone().unwrap_or_else(|| super::RUN_DIR.into()),
             name: self.name.clone(),
@@ -135,6 +168,45 @@ impl Options {
             wan,
         })
     }
+}
+
+/// Whether somebody may have to wait for this direction.
+fn admits(lane: &LaneSettings) -> bool {
+    let admission = matches!(&lane.discipline, Spec::Taq(taq) if taq.common.admission);
+    admission && lane.link.is_some() && !lane.observe
+}
+
+/// Whether this direction is shared between users.
+const fn knows_users(lane: &LaneSettings) -> bool {
+    lane.discipline.shares_between_users() && lane.link.is_some() && !lane.observe
+}
+
+/// The bounds that `options` give.
+///
+/// # Errors
+/// Names the key and what was expected.
+fn bounds(options: &Options, lanes: [&LaneSettings; 2]) -> anyhow::Result<[Rate; 2]> {
+    if options.rate_from.is_none() {
+        let bounds = [("rate_min", options.rate_min), ("rate_max", options.rate_max)];
+        if let Some((key, _)) = bounds.into_iter().find(|(_, rate)| rate.is_some()) {
+            bail!(
+                "{key}: expected rate_from beside it, whose rates it bounds; auto has its own: auto:min=64,max=9000"
+            );
+        }
+    } else if lanes.iter().all(|lane| lane.link.is_none()) {
+        bail!("rate_from: expected down or up beside it, with the rate until another one is told, or auto");
+    }
+    let (least, greatest) = (options.rate_min.unwrap_or(LEAST), options.rate_max.unwrap_or(GREATEST));
+    if least > greatest {
+        bail!("rate_min = {least}: expected at most rate_max, which is {greatest}");
+    }
+    Ok([least, greatest])
+}
+
+/// Control socket of a box with these interfaces unless told otherwise.
+#[must_use]
+pub fn default_path(lan: &str, wan: &str) -> PathBuf {
+    Path::new(super::RUN_DIR).join(format!("{lan}-{wan}.sock"))
 }
 
 /// What a box does, checked.
@@ -189,6 +261,36 @@ impl Settings {
         self.lan.join(", ")
     }
 
+    /// One direction in a few words, for people.
+    #[must_use]
+    pub fn describe(&self, direction: usize) -> String {
+        let (text, lane) = (&self.texts[direction], &self.lanes[direction]);
+        match lane.link {
+            _ if self.observe => format!("observed ({text})"),
+            Some(_) if lane.follow.is_some() => format!("auto ({text})"),
+            Some(link) => format!("{} ({text})", link.rate),
+            None => "unshaped".to_owned(),
+        }
+    }
+
+    /// Directions where such rates were told: each has that rate, within bounds, or follows its link up
+    /// to it.
+    pub fn lanes_as_told(&self, told: &[Option<Rate>; 2]) -> [LaneSettings; 2] {
+        let mut lanes = self.lanes.clone();
+        for (lane, told) in lanes.iter_mut().zip(told) {
+            let (Some(link), Some(told)) = (&mut lane.link, told) else { continue };
+            let rate = (*told).clamp(self.rate_bounds[0], self.rate_bounds[1]);
+            match &mut lane.follow {
+                None => link.rate = rate,
+                Some(follow) => {
+                    let kbps = u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
+                    follow.max = kbps.clamp(follow.min, follow.max);
+                }
+            }
+        }
+        lanes
+    }
+
     /// Sets the largest IP packet of the link, as its interfaces tell.
     pub fn set_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
@@ -200,8 +302,6 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use narrows_qdisc::Framing;
 
     use super::*;
@@ -306,5 +406,26 @@ mod tests {
             let link = lane.link.unwrap();
             assert_eq!((link.mtu, link.largest()), (Bytes(1540), Bytes(33 * 53)));
         }
+    }
+
+    #[test]
+    fn off_the_loopback_only_where_that_was_said() {
+        let settle = |text: &str| {
+            let options = Options::parse(&format!("lan = 'a'\nwan = 'b'\ndown = '1mbit'\n{text}")).unwrap();
+            options.settle().map(|settings| settings.page.map(|page| page.to_string()))
+        };
+        for page in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
+            assert_eq!(settle(&format!("page = '{page}'")).unwrap().as_deref(), Some(page));
+        }
+        for page in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
+            let error = settle(&format!("page = '{page}'")).unwrap_err().to_string();
+            assert!(error.contains("page_for_others = true"), "{error}");
+            assert!(settle(&format!("page = '{page}'\npage_for_others = false")).is_err());
+            assert_eq!(
+                settle(&format!("page = '{page}'\npage_for_others = true")).unwrap().as_deref(),
+                Some(page)
+            );
+        }
+        assert_eq!(settle("page_for_others = true").unwrap(), None);
     }
 }

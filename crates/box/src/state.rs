@@ -18,16 +18,16 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use super::bypass;
+use super::interface_names::overlap;
 use super::nfqueue;
 use super::privilege::Identity;
 use super::rules::{self, Tool};
-use super::settings::overlap;
 use super::sysctl::{self, Sysctl};
 
 /// What was changed, and how it was before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Traces {
+pub struct Changes {
     /// The box.
     pub pid: u32,
     /// Interface of its users, the first if there are more.
@@ -49,7 +49,7 @@ pub struct Traces {
     pub control: PathBuf,
 }
 
-impl Traces {
+impl Changes {
     /// Interfaces of its users.
     pub fn lans(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.lan).chain(&self.more_lan)
@@ -112,21 +112,21 @@ fn prefix() -> anyhow::Result<String> {
 pub struct Claim {
     file: Flock<File>,
     path: PathBuf,
-    traces: Traces,
+    changes: Changes,
     /// What writes the file meanwhile.
     writing: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
 impl Claim {
-    /// Claims the interfaces of `traces` for this process, which is to become this user.
+    /// Claims the interfaces of `changes` for this process, which is to become this user.
     ///
     /// # Errors
     /// If another box has them, with its process, or `dir` cannot be written.
-    pub fn take(dir: &Path, traces: Traces, user: Option<Identity>) -> anyhow::Result<Self> {
+    pub fn take(dir: &Path, changes: Changes, user: Option<Identity>) -> anyhow::Result<Self> {
         Identity::folder(user, dir).with_context(|| {
             format!("cannot make the state folder {}: choose another with --state-dir", dir.display())
         })?;
-        if let Some(other) = living(dir)?.iter().find(|other| other.excludes(&traces)) {
+        if let Some(other) = living(dir)?.iter().find(|other| other.excludes(&changes)) {
             bail!(
                 "process {} runs a box on {} and {} already: stop it first (kill {})",
                 other.pid,
@@ -135,10 +135,10 @@ impl Claim {
                 other.pid
             );
         }
-        let path = path_of(dir, &traces.lan, &traces.wan)?;
+        let path = path_of(dir, &changes.lan, &changes.wan)?;
         let file = lock(&path)?;
         user.map_or(Ok(()), |user| user.owns(&path))?;
-        let claim = Self { file, path, traces, writing: None };
+        let claim = Self { file, path, changes, writing: None };
         claim.write()?;
         Ok(claim)
     }
@@ -154,20 +154,20 @@ impl Claim {
     ///
     /// # Errors
     /// If it is not that file.
-    pub fn take_over(file: OwnedFd, path: PathBuf, traces: Traces) -> anyhow::Result<Self> {
+    pub fn take_over(file: OwnedFd, path: PathBuf, changes: Changes) -> anyhow::Result<Self> {
         let file = Flock::lock(File::from(file), FlockArg::LockExclusiveNonblock)
             .map_err(|(_, e)| anyhow::anyhow!("the state file {} is not ours: {e}", path.display()))?;
-        Ok(Self { file, path, traces, writing: None })
+        Ok(Self { file, path, changes, writing: None })
     }
 
     /// Writes the file in a thread of its own, after what is to be waited for before: a disk that others write to takes
     /// a second to say that it has it, and packets do not wait for that. What goes wrong is told at the end.
     pub fn write_aside(&mut self, before: impl FnOnce() + Send + 'static) {
         let written = self.file.try_clone().map_err(anyhow::Error::from).and_then(|file| {
-            let (path, traces) = (self.path.clone(), self.traces.clone());
+            let (path, changes) = (self.path.clone(), self.changes.clone());
             let writing = move || {
                 before();
-                write(&file, &path, &traces)
+                write(&file, &path, &changes)
             };
             Ok(std::thread::Builder::new().name("notes".into()).spawn(writing)?)
         });
@@ -190,8 +190,8 @@ impl Claim {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn note(&mut self, change: impl FnOnce(&mut Traces)) -> anyhow::Result<()> {
-        change(&mut self.traces);
+    pub fn note(&mut self, change: impl FnOnce(&mut Changes)) -> anyhow::Result<()> {
+        change(&mut self.changes);
         self.written()?;
         self.write()
     }
@@ -204,10 +204,10 @@ impl Claim {
         // All of it is undone now; what it says no longer matters.
         let _ = self.written();
         let dir = self.path.parent().unwrap_or(Path::new("/")).to_owned();
-        let others: Vec<_> = living(&dir)?.into_iter().filter(|t| t.pid != self.traces.pid).collect();
-        let (_, mut failed) = self.traces.undo(&others, tools);
+        let others: Vec<_> = living(&dir)?.into_iter().filter(|t| t.pid != self.changes.pid).collect();
+        let (_, mut failed) = self.changes.undo(&others, tools);
         // The last one takes away what others had to leave.
-        if self.traces.chain.is_some() && !are_queued(&others) {
+        if self.changes.chain.is_some() && !are_queued(&others) {
             let rest = orphans(tools, &others)?;
             failed.extend(rest.into_iter().filter_map(|(tool, chain)| {
                 tool.remove(&chain).err().map(|e| format!("{}: {e:#}", tool.place(&chain)))
@@ -231,18 +231,18 @@ impl Claim {
     /// # Errors
     /// If the packet filter refuses.
     pub fn remove_rules(&self, tools: &[Tool]) -> anyhow::Result<()> {
-        let Some(chain) = &self.traces.chain else { return Ok(()) };
+        let Some(chain) = &self.changes.chain else { return Ok(()) };
         let results: Vec<_> = tools.iter().map(|t| t.silence(chain)).collect();
         results.into_iter().try_for_each(|r| r.map(drop))
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        write(&self.file, &self.path, &self.traces)
+        write(&self.file, &self.path, &self.changes)
     }
 }
 
-fn write(file: &File, path: &Path, traces: &Traces) -> anyhow::Result<()> {
-    let text = serde_json::to_string(traces)?;
+fn write(file: &File, path: &Path, changes: &Changes) -> anyhow::Result<()> {
+    let text = serde_json::to_string(changes)?;
     let write = |mut file: &File| {
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
@@ -295,7 +295,7 @@ fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
 }
 
 /// The state files of this network namespace, with their content.
-fn files(dir: &Path) -> anyhow::Result<Vec<(PathBuf, Traces)>> {
+fn files(dir: &Path) -> anyhow::Result<Vec<(PathBuf, Changes)>> {
     let prefix = prefix()?;
     let Ok(entries) = fs::read_dir(dir) else { return Ok(Vec::new()) };
     let ours = |path: &Path| {
@@ -322,8 +322,8 @@ fn is_held(path: &Path) -> bool {
 ///
 /// # Errors
 /// If the namespace cannot be told.
-pub fn living(dir: &Path) -> anyhow::Result<Vec<Traces>> {
-    Ok(files(dir)?.into_iter().filter(|(path, _)| is_held(path)).map(|(_, traces)| traces).collect())
+pub fn living(dir: &Path) -> anyhow::Result<Vec<Changes>> {
+    Ok(files(dir)?.into_iter().filter(|(path, _)| is_held(path)).map(|(_, changes)| changes).collect())
 }
 
 /// What dead boxes have left in this network namespace, for people.
@@ -333,7 +333,7 @@ pub fn living(dir: &Path) -> anyhow::Result<Vec<Traces>> {
 pub fn leftovers(dir: &Path) -> anyhow::Result<Vec<String>> {
     let mut left: Vec<_> = files(dir)?
         .into_iter()
-        .filter(|(path, traces)| !is_held(path) && traces.pid != 0)
+        .filter(|(path, changes)| !is_held(path) && changes.pid != 0)
         .map(|(_, t)| format!("a box on {} and {} (process {}) was killed", t.lan, t.wan, t.pid))
         .collect();
     for (tool, chain) in orphans(&Tool::all(), &living(dir)?)? {
@@ -343,18 +343,18 @@ pub fn leftovers(dir: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// Whether any of these boxes may hold packets in a queue.
-fn are_queued(others: &[Traces]) -> bool {
+fn are_queued(others: &[Changes]) -> bool {
     others.iter().any(|other| other.chain.is_some())
 }
 
 /// Takes rules out; not their place in the kernel as long as a living box may hold packets.
-fn take_out(tool: &Tool, chain: &str, others: &[Traces]) -> anyhow::Result<bool> {
+fn take_out(tool: &Tool, chain: &str, others: &[Changes]) -> anyhow::Result<bool> {
     if are_queued(others) { tool.silence(chain) } else { tool.remove(chain) }
 }
 
 /// Chains of ours whose queue nobody listens on. A living box listens before its rules are there and after they are
 /// gone.
-fn orphans<'a>(tools: &'a [Tool], others: &[Traces]) -> anyhow::Result<Vec<(&'a Tool, String)>> {
+fn orphans<'a>(tools: &'a [Tool], others: &[Changes]) -> anyhow::Result<Vec<(&'a Tool, String)>> {
     // Readable for root only. Whoever else runs boxes has their notes, but cannot tell a chain nobody serves.
     let Ok(queues) = nfqueue::kernel_queues() else { return Ok(Vec::new()) };
     let mut found = Vec::new();
@@ -377,10 +377,10 @@ pub fn clean(dir: &Path) -> anyhow::Result<Vec<String>> {
     let tools = Tool::all();
     let (mut removed, mut failed) = (Vec::new(), Vec::new());
     let others = living(dir)?;
-    for (path, traces) in files(dir)? {
+    for (path, changes) in files(dir)? {
         let Ok(file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
         let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
-        let (done, not_done) = traces.undo(&others, &tools);
+        let (done, not_done) = changes.undo(&others, &tools);
         removed.extend(done);
         if not_done.is_empty() {
             let _ = fs::remove_file(&path);
@@ -404,21 +404,21 @@ mod tests {
 
     #[test]
     fn boxes_side_by_side_and_boxes_in_each_others_way() {
-        let traces = |lan: &str, wan: &str, exclusive| {
+        let changes = |lan: &str, wan: &str, exclusive| {
             let mut lan = lan.split(' ').map(str::to_owned);
             let (first, wan) = (lan.next().unwrap(), wan.to_owned());
-            Traces { lan: first, more_lan: lan.collect(), wan, exclusive, ..Traces::default() }
+            Changes { lan: first, more_lan: lan.collect(), wan, exclusive, ..Changes::default() }
         };
         for (one, other, excludes) in [
-            (traces("a", "w", false), traces("a", "w", false), true),
-            (traces("a", "w", false), traces("w", "a", false), true),
-            (traces("a", "w", false), traces("b", "w", false), false),
-            (traces("a", "w", false), traces("a", "x", false), false),
-            (traces("a", "w", true), traces("b", "w", false), true),
-            (traces("a", "w", true), traces("b", "x", false), false),
-            (traces("a b", "w", false), traces("c b", "w", false), true),
-            (traces("a ppp*", "w", false), traces("ppp7", "w", false), true),
-            (traces("ppp*", "w", false), traces("a", "ppp1", false), false),
+            (changes("a", "w", false), changes("a", "w", false), true),
+            (changes("a", "w", false), changes("w", "a", false), true),
+            (changes("a", "w", false), changes("b", "w", false), false),
+            (changes("a", "w", false), changes("a", "x", false), false),
+            (changes("a", "w", true), changes("b", "w", false), true),
+            (changes("a", "w", true), changes("b", "x", false), false),
+            (changes("a b", "w", false), changes("c b", "w", false), true),
+            (changes("a ppp*", "w", false), changes("ppp7", "w", false), true),
+            (changes("ppp*", "w", false), changes("a", "ppp1", false), false),
         ] {
             assert_eq!(one.excludes(&other), excludes, "{one:?} {other:?}");
             assert_eq!(other.excludes(&one), excludes, "{other:?} {one:?}");

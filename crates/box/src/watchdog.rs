@@ -189,12 +189,6 @@ impl Watchdog {
         &self.bypasses[usize::from(link)]
     }
 
-    /// Whether there are several links.
-    #[must_use]
-    pub fn has_several(&self) -> bool {
-        self.bypasses.len() > 1
-    }
-
     /// Calls `f`, unless another loop is at it: none waits for another.
     fn try_with<R>(&self, f: impl FnOnce(&mut Shared) -> R) -> Option<R> {
         match self.shared.try_lock() {

@@ -14,8 +14,9 @@ use narrows_qdisc::{Direction, Event};
 use narrows_units::{Duration, Instant};
 
 use super::backend::Backend;
-use super::channel::{Channel, ErrorCounters};
-use super::packet::HeldPacket;
+use super::channel::Channel;
+use super::interface_names::Named;
+use super::packet::{ErrorCounters, HeldPacket};
 use super::watchdog;
 
 /// Frames taken from each port in a step, so that a flood leaves time for the timers.
@@ -46,26 +47,26 @@ pub struct XdpPair {
 ///
 /// # Errors
 /// Names the reason and the remedy.
-pub fn check(lan: (&str, &Interface), wan: (&str, &Interface)) -> anyhow::Result<()> {
-    let bridge = lan.1.bridge.filter(|bridge| wan.1.bridge == Some(*bridge));
+pub fn check(lan: Named<'_>, wan: Named<'_>) -> anyhow::Result<()> {
+    let bridge = lan.link.bridge.filter(|bridge| wan.link.bridge == Some(*bridge));
     let Some(bridge) = bridge else {
         bail!(
             "{} and {} are not ports of one bridge: the xdp back end sits between two (ip link set DEV master \
              BRIDGE); packets that are routed take --backend nfqueue",
-            lan.0,
-            wan.0
+            lan.name,
+            wan.name
         );
     };
     if let Some((other, _)) = Interface::all()?
         .iter()
-        .find(|(_, i)| i.bridge == Some(bridge) && ![lan.1.index, wan.1.index].contains(&i.index))
+        .find(|(_, i)| i.bridge == Some(bridge) && ![lan.link.index, wan.link.index].contains(&i.index))
     {
         bail!(
             "{other} is a port of their bridge too: the xdp back end needs one with two ports; use --backend nfqueue"
         );
     }
     xdp::available()?;
-    for (name, link) in [lan, wan] {
+    for Named { name, link } in [lan, wan] {
         ensure!(
             link.mtu <= xdp::MTU,
             "{name} has packets up to {} bytes: the xdp back end has room for {} (ip link set {name} mtu {1})",
@@ -92,9 +93,9 @@ impl XdpPair {
     ///
     /// # Errors
     /// What the kernel or a driver refuses, with the remedy.
-    pub fn open(lan: (&str, &Interface), wan: (&str, &Interface)) -> anyhow::Result<Self> {
+    pub fn open(lan: Named<'_>, wan: Named<'_>) -> anyhow::Result<Self> {
         let gate = Gate::new(watchdog::LIMIT).context("a BPF map (needs CAP_BPF, run as root; Linux 5.9)")?;
-        let port = |(name, link): (&str, &Interface)| -> anyhow::Result<Port> {
+        let port = |Named { name, link }: Named<'_>| -> anyhow::Result<Port> {
             let socket = XdpSocket::open(link.index, link.mtu, &gate)
                 .with_context(|| format!("{name} cannot be read by AF_XDP"))?;
             Ok(Port { name: name.to_owned(), index: link.index, socket, outgoing: Vec::new() })
@@ -192,7 +193,7 @@ impl Channel for XdpPair {
         self.leave_own_alone();
     }
 
-    fn legacy(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
+    fn hand_over(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>) {
         (Vec::new(), Vec::new())
     }
 

@@ -48,13 +48,13 @@ impl<P: Packet + Send + 'static> Engine<P> {
         state: EngineState<P>,
         backend: &mut B,
     ) -> io::Result<()> {
-        for (direction, state) in Direction::BOTH.into_iter().zip(state) {
+        for (direction, mut state) in Direction::BOTH.into_iter().zip(state) {
             let mut verdicts = Vec::new();
-            let LaneState { knowledge, free_at, waiting, held } = state;
+            let held = std::mem::take(&mut state.held);
             // As if they had just come: admission control knows whose they are and holds them again.
             self.arrivals.extend(held.into_iter().map(|packet| (direction.other(), packet)));
             let lane = self.driver.discipline_mut(direction);
-            lane.resume(now, knowledge.as_deref(), (free_at, waiting), &mut verdicts);
+            lane.resume(now, state, &mut verdicts);
             hand_on(now, direction, verdicts, backend);
         }
         backend.flush()

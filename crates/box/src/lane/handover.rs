@@ -20,6 +20,13 @@ pub struct LaneState<P> {
     pub held: Vec<P>,
 }
 
+impl<P> LaneState<P> {
+    /// Knowledge alone: a box that was stopped has left no packets.
+    pub fn of_knowledge(knowledge: Option<Vec<u8>>) -> Self {
+        Self { knowledge, free_at: Instant::ZERO, waiting: VecDeque::new(), held: Vec::new() }
+    }
+}
+
 impl<P: Packet + Send + 'static> LinkQueue<P> {
     /// What the discipline knows, for another of its kind.
     pub fn knowledge(&self, now: Instant) -> Option<Vec<u8>> {
@@ -42,13 +49,9 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
 
     /// Goes on where another stopped, but for what is held; for one that knows nothing yet. A discipline that is no
     /// longer the same learns nothing; what waits leaves first, in order, at this one's rate.
-    pub fn resume(
-        &mut self,
-        now: Instant,
-        knowledge: Option<&[u8]>,
-        (free_at, waiting): (Instant, VecDeque<P>),
-        verdicts: &mut Verdicts<P>,
-    ) {
+    pub fn resume(&mut self, now: Instant, state: LaneState<P>, verdicts: &mut Verdicts<P>) {
+        let LaneState { knowledge, free_at, waiting, held: _ } = state;
+        let knowledge = knowledge.as_deref();
         match self {
             Self::Open(q) => q.put_before(waiting),
             Self::Shaped(q) => {

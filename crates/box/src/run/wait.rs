@@ -8,10 +8,11 @@ use narrows_netio::links::{Interface, Monitor};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
-use sd_notify::NotifyState;
 
-use super::{Notice, Source, bridged, interfaces};
-use crate::settings::Settings;
+use super::link_setup::{bridged, interfaces};
+use crate::log::Notice;
+use crate::service;
+use crate::settings::{Settings, Source};
 
 /// How long interfaces that have come must stay as they are: an MTU and a bridge come after an interface.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -30,7 +31,7 @@ pub fn wait(
     tell: &mut dyn FnMut(Notice),
 ) -> anyhow::Result<Option<Vec<Settings>>> {
     let monitor = Monitor::new()?;
-    let mut said = None;
+    let (mut said, mut alive) = (None, service::Alive::new());
     let mut seen: Option<(Vec<Interface>, Instant)> = None;
     loop {
         match find(&links) {
@@ -38,7 +39,7 @@ pub fn wait(
             Ok(found) => match &seen {
                 Some((before, since)) if *before == found => {
                     if since.elapsed() >= SETTLED {
-                        let _ = sd_notify::notify(&[NotifyState::Status("")]);
+                        service::waited();
                         return Ok(Some(links));
                     }
                 }
@@ -48,7 +49,7 @@ pub fn wait(
                 seen = None;
                 let why = format!("waiting for interfaces: {error:#}");
                 if said.as_ref() != Some(&why) {
-                    let _ = sd_notify::notify(&[NotifyState::Ready, NotifyState::Status(&why)]);
+                    service::waiting(&why);
                     tell(Notice::Warning(why.clone()));
                     said = Some(why);
                 }
@@ -60,7 +61,7 @@ pub fn wait(
             Err(error) => return Err(error).context("poll"),
         }
         let _ = monitor.changed();
-        let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+        alive.tell();
         while let Some(signal) = signals.read_signal().context("signalfd")? {
             if signal.ssi_signo.cast_signed() != Signal::SIGHUP as i32 {
                 return Ok(None);

@@ -1,8 +1,11 @@
-//! Several links in one file, and several interfaces of the users on one link.
+//! Links of a box, from flags and a file: one or several, each with one or several interfaces of the users.
+
+use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 
 use super::{BackendKind, Options, Settings};
+use crate::interface_names::{covers, overlap};
 use crate::rate_from::RateFrom;
 use crate::users;
 
@@ -76,24 +79,49 @@ impl Options {
     }
 }
 
-/// Whether `name`, which may have an open ending, stands for this interface.
-#[must_use]
-pub fn covers(name: &str, interface: &str) -> bool {
-    name.strip_suffix('*').map_or(name == interface, |beginning| interface.starts_with(beginning))
+/// Source of settings: flags, and a file that is read again on SIGHUP.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// Options on the command line; they win over the file.
+    pub flags: Options,
+    /// The settings file.
+    pub config: Option<PathBuf>,
+    /// Whether to take the place of a box that runs on these interfaces, or to go on with what one that stopped has
+    /// left.
+    pub replace: bool,
+    /// Whether to wait for interfaces that are not there yet.
+    pub wait: bool,
 }
 
-/// Whether some interface has both names, which may have open endings.
-#[must_use]
-pub fn overlap(one: &str, other: &str) -> bool {
-    let beginning = |name: &str| name.strip_suffix('*').unwrap_or(name).to_owned();
-    covers(one, &beginning(other)) || covers(other, &beginning(one))
+impl Source {
+    /// Reads and checks the settings of each link.
+    ///
+    /// # Errors
+    /// Names the file, the link, the key and what was expected.
+    pub fn links(&self) -> anyhow::Result<Vec<Settings>> {
+        let Some(path) = &self.config else { return settle(&self.flags, Options::default()) };
+        let file = Options::read(path)?;
+        settle(&self.flags, file).with_context(|| format!("in the settings {}", path.display()))
+    }
+
+    /// Reads them again, for a box that runs.
+    ///
+    /// # Errors
+    /// Those of [`Source::links`], or there is nothing to be read again.
+    pub(crate) fn again(&self) -> anyhow::Result<Vec<Settings>> {
+        anyhow::ensure!(
+            self.config.is_some() || self.flags.circuits.is_some(),
+            "there is no settings file to read again: start with --config"
+        );
+        self.links()
+    }
 }
 
 /// Every link of a file, checked: `flags` win over its tables, and these over what stands above them.
 ///
 /// # Errors
 /// Names the link, the key and what was expected.
-pub fn settle(flags: &Options, mut file: Options) -> anyhow::Result<Vec<Settings>> {
+fn settle(flags: &Options, mut file: Options) -> anyhow::Result<Vec<Settings>> {
     let tables = std::mem::take(&mut file.link);
     if tables.is_empty() {
         ensure!(file.name.is_none(), "name: expected it in a [[link]] table, where there are several links");
@@ -263,11 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_open_endings() {
-        assert!(covers("ppp*", "ppp12") && covers("ppp*", "ppp") && !covers("ppp*", "pp"));
-        assert!(covers("ppp1", "ppp1") && !covers("ppp1", "ppp12"));
-        assert!(overlap("ppp*", "ppp1*") && overlap("ppp1*", "ppp*") && overlap("ppp1", "ppp*"));
-        assert!(!overlap("ppp1*", "ppp2*") && !overlap("ppp1", "ppp2"));
+    fn bad_names_of_users_interfaces_are_refused() {
         for name in ["+", "*", "a+b", "a*b", "a b+", "a-name-far-too-lo+"] {
             assert!(lans(&Some(vec![name.to_owned()])).is_err(), "{name}");
         }

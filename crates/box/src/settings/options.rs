@@ -50,7 +50,7 @@ pub enum Scope {
 
 /// One option.
 #[derive(Debug)]
-pub struct Row {
+pub struct OptionRow {
     /// Key in a settings file; the flag has `-` for `_`.
     pub name: &'static str,
     /// Form on a command line.
@@ -72,7 +72,7 @@ pub struct Row {
     restart: fn(&Settings, &mut Settings) -> bool,
 }
 
-impl Row {
+impl OptionRow {
     /// Whether a command line has it: the name of a link is for tables alone.
     #[must_use]
     pub fn is_flag(&self) -> bool {
@@ -222,7 +222,7 @@ macro_rules! options {
         }
 
         /// All options.
-        pub const TABLE: &[Row] = &[$(Row {
+        pub const TABLE: &[OptionRow] = &[$(OptionRow {
             name: stringify!($name),
             shape: <$kind as Value>::SHAPE,
             value: $value,
@@ -243,7 +243,7 @@ macro_rules! options {
         pub const KEYS: &[&str] = &[$(stringify!($name),)* "link"];
 
         impl Options {
-            /// These, and where they say nothing, `other`.
+            /// Merges two sets of options; `self` wins.
             #[must_use]
             pub fn or(self, other: Self) -> Self {
                 Self {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, ValueHint, value_parser};
-use narrows_box::{self as live, Options, Row, Shape, Source, TABLE};
+use narrows_box::{self as live, OptionRow, Options, Shape, Source, TABLE};
 
 use crate::log::LogFlags;
 
@@ -49,12 +49,12 @@ struct Flags {
 struct Given(Options);
 
 impl Given {
-    fn flags() -> impl Iterator<Item = &'static Row> {
+    fn flags() -> impl Iterator<Item = &'static OptionRow> {
         TABLE.iter().filter(|row| row.is_flag())
     }
 
     /// The flag of a row. Its value is checked as the row reads it.
-    fn flag(row: &'static Row) -> Arg {
+    fn flag(row: &'static OptionRow) -> Arg {
         // Names must last as long as the program.
         let arg = Arg::new(row.name).long(&*row.flag().leak()).help(row.text());
         let read =

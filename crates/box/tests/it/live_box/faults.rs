@@ -381,7 +381,7 @@ fn every_thread_of_several_links_keeps_only_what_it_needs() {
         // Threads that come with the first reader.
         assert!(asked(&world, "/status.json").starts_with("HTTP/1.1 200"));
         let seen = are_confined(&world, &running, user.uid.as_raw());
-        for name in ["speaker", "control", "page", "rates", "north", "south", "watchdog"] {
+        for name in ["log", "control", "page", "rates", "north", "south", "watchdog"] {
             assert!(seen.iter().any(|thread| thread == name), "{name}: {seen:?}");
         }
         running.stop();
@@ -400,7 +400,7 @@ pub fn are_confined(world: &World, running: &BoxProcess, user: u32) -> Vec<Strin
             let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap().trim();
             let name = field("Name:");
             // Bit 12 is CAP_NET_ADMIN, bit 13 CAP_NET_RAW. Threads that talk to people need nothing.
-            let needed = if ["speaker", "control", "page", "rates"].contains(&name) { 0 } else { 0x3000 };
+            let needed = if ["log", "control", "page", "rates"].contains(&name) { 0 } else { 0x3000 };
             let set = |of: &str| u64::from_str_radix(field(of), 16).unwrap();
             assert_eq!(
                 (set("CapPrm:"), set("CapEff:"), set("CapBnd:") & !0x3000),
@@ -408,8 +408,8 @@ pub fn are_confined(world: &World, running: &BoxProcess, user: u32) -> Vec<Strin
                 "{name}"
             );
             assert_eq!((field("NoNewPrivs:"), field("Seccomp:")), ("1", "2"), "{name}");
-            // The speaker was there before it was known who keeps the rules.
-            if name != "speaker" {
+            // The thread of the log was there before it was known who keeps the rules.
+            if name != "log" {
                 assert_eq!(field("Uid:"), vec![user.to_string(); 4].join("\t"), "{name}");
                 assert!(user == 0 || field("Groups:").is_empty(), "{name}");
             }

@@ -141,10 +141,10 @@ fn a_successor_that_takes_and_says_nothing_gets_nothing() {
         let download = world.fetch(world.server4(), 3_000_000);
         running.wait_for("it is under way", |s| s.down.report.counters.sent > 50);
         let mut stream = UnixStream::connect(running.control()).unwrap();
-        stream.write_all(b"replace\n").unwrap();
+        stream.write_all(b"replace 0\n").unwrap();
         let mut said = String::new();
         stream.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "estate\nmine\n", "{args}");
+        assert_eq!(said, "link\nbox\nmine\n", "{args}");
         running.wait_for("it goes on", |s| s.down.report.counters.sent > 500 && s.bypassed == 0);
         assert!(running.log().contains("did not"), "{}", running.log());
         Fetch::complete(download);

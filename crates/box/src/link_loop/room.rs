@@ -10,7 +10,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 use super::Live;
 use crate::channel::Channel;
 use crate::lane::LaneSettings;
-use crate::run::Notice;
+use crate::log::Notice;
 
 /// What the link may need for packets that were not read yet: as long as the watchdog waits for the box.
 const SPAN: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use anyhow::Context;
 use narrows_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-use super::FORMAT;
+use super::link_state::FORMAT;
 
 /// Older than this, flows have gone on too far without the box.
 const FRESH: Duration = Duration::from_secs(60);
@@ -29,21 +29,22 @@ struct Content {
 
 /// The file, open for as long as the box lives: when it stops it may no longer open one.
 #[derive(Debug)]
-pub struct Keepsake {
+pub struct FlowsFile {
     file: File,
     path: PathBuf,
+    left: [Option<Vec<u8>>; 2],
 }
 
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-impl Keepsake {
+impl FlowsFile {
     /// Reads what is there and empties the file.
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub fn open(claim: &Path, now: Instant) -> anyhow::Result<(Self, [Option<Vec<u8>>; 2])> {
+    pub fn open(claim: &Path, now: Instant) -> anyhow::Result<Self> {
         let path = claim.with_extension("flows");
         let open = || {
             let mut options = OpenOptions::new();
@@ -58,7 +59,13 @@ impl Keepsake {
         let content = postcard::from_bytes::<Content>(&bytes)
             .ok()
             .filter(|c| c.format == FORMAT && c.boot == boot() && c.at <= now && now.since(c.at) < FRESH);
-        Ok((Self { file, path }, content.map_or([None, None], |c| c.lanes)))
+        Ok(Self { file, path, left: content.map_or([None, None], |c| c.lanes) })
+    }
+
+    /// Takes what was left, once; none if nothing was.
+    pub fn take(&mut self) -> Option<[Option<Vec<u8>>; 2]> {
+        let left = std::mem::take(&mut self.left);
+        left.iter().any(Option::is_some).then_some(left)
     }
 
     /// Leaves what is known.
@@ -78,18 +85,18 @@ mod tests {
 
     #[test]
     fn it_is_read_once_and_soon() {
-        let claim = std::env::temp_dir().join(format!("narrows-keepsake-{}.json", std::process::id()));
+        let claim = std::env::temp_dir().join(format!("narrows-flows-{}.json", std::process::id()));
         let (at, second) = (Instant::from_nanos(5_000_000_000), Duration::from_secs(1));
         let lanes = || [Some(vec![1, 2]), None];
-        let reads = |now| Keepsake::open(&claim, now).unwrap().1;
-        let leave = || Keepsake::open(&claim, at).unwrap().0.leave(at, lanes()).unwrap();
-        assert_eq!(reads(at), [None, None]);
+        let reads = |now| FlowsFile::open(&claim, now).unwrap().take();
+        let leave = || FlowsFile::open(&claim, at).unwrap().leave(at, lanes()).unwrap();
+        assert_eq!(reads(at), None);
         leave();
-        assert_eq!((reads(at + second), reads(at + second)), (lanes(), [None, None]), "once");
+        assert_eq!((reads(at + second), reads(at + second)), (Some(lanes()), None), "once");
         leave();
-        assert_eq!(reads(at + second * 61), [None, None], "old");
+        assert_eq!(reads(at + second * 61), None, "old");
         fs::write(claim.with_extension("flows"), [9; 50]).unwrap();
-        assert_eq!(reads(at), [None, None], "nonsense");
+        assert_eq!(reads(at), None, "nonsense");
         fs::remove_file(claim.with_extension("flows")).unwrap();
     }
 }

@@ -1,8 +1,9 @@
-//! One link of several: its thread, and what is told to it.
+//! One link: its thread, and the orders to it.
 
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,25 +11,28 @@ use anyhow::{Context, bail, ensure};
 use narrows_netio::links::Monitor;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::link_setup::{LinkSetup, Resume, Way};
 use crate::bypass::Bypass;
 use crate::channel::Channel;
+use crate::clock;
 use crate::control::StatusPublisher;
-use crate::handover::Estate;
-use crate::looping::{Ended, Live, Order, Orders, Prepared};
+use crate::handover::{FlowsFile, LinkState};
+use crate::lane::LaneState;
+use crate::link_loop::{Ended, Live, Order, Orders, Prepared};
+use crate::log::{Log, Notice, Voice};
 use crate::privilege::{self, Identity};
-use crate::run::{Kept, Notice, Place, Resume, Way, guarded};
 use crate::settings::{BackendKind, Settings};
-use crate::speaker::{Speaker, Voice};
 use crate::status::Status;
 use crate::watchdog::{Watchdog, Watched};
 
-/// How long a thread has to begin.
+/// Time that a thread has to begin.
 const BEGINNING: Duration = Duration::from_secs(30);
 
 /// A link and its thread.
 pub struct Link {
-    pub name: String,
-    /// How traffic passes by it.
+    /// Name; none for the only link of a file without a `[[link]]` table.
+    pub name: Option<String>,
+    /// Way of traffic that passes by the link.
     pub bypass: Bypass,
     /// How packets reach it, for people.
     pub way: String,
@@ -50,7 +54,7 @@ enum Begin {
     /// It is watched by these; one that starts afresh handles packets.
     Watched(Watched),
     /// One that goes on with another's link has what that has left.
-    With(Box<Estate>, Vec<OwnedFd>),
+    With(Box<LinkState>, Vec<OwnedFd>),
     /// That is its own now: it handles packets.
     Go,
 }
@@ -61,81 +65,94 @@ enum Opened<C> {
     Later(Resume<C>),
 }
 
-/// What a thread has beside its channel.
+/// Parts of a thread beside its channel.
 struct Part {
-    name: String,
     settings: Settings,
-    kept: Option<Kept>,
+    flows: Option<FlowsFile>,
     publisher: Arc<StatusPublisher>,
     /// Until it begins.
     monitor: Option<Monitor>,
-    voice: Voice,
-    orders: Told,
+    voice: LinkVoice,
+    orders: Orders,
     begin: Receiver<Begin>,
     reached: Sender<anyhow::Result<()>>,
 }
 
-/// Orders of the thread that looks after all links.
-struct Told {
-    orders: Receiver<Order>,
-    wake: Arc<EventFd>,
+/// Voice of a link: its notices have its name.
+struct LinkVoice {
+    name: Option<String>,
+    voice: Voice,
 }
 
-impl Orders for Told {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
-    }
-
-    fn next(&mut self) -> anyhow::Result<Option<Order>> {
-        let _ = self.wake.read();
-        match self.orders.try_recv() {
-            Ok(order) => Ok(Some(order)),
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Ok(Some(Order::Stop)),
-        }
+impl LinkVoice {
+    fn say(&self, notice: Notice) {
+        let of = |text| match &self.name {
+            Some(name) => format!("link {name}: {text}"),
+            None => text,
+        };
+        self.voice.say(match notice {
+            Notice::Running(text) => Notice::Running(of(text)),
+            Notice::Warning(text) => Notice::Warning(of(text)),
+            Notice::Message(text) => Notice::Message(of(text)),
+            Notice::Detail(text) => Notice::Detail(of(text)),
+        });
     }
 }
 
 impl Link {
-    /// Opens a way for packets, which none takes yet, and starts a thread that waits for [`Link::begin`]; with `heir`
+    /// Opens a way for packets, which none takes yet, and starts a thread that waits for [`Link::begin`]; with `taken`
     /// the way of another process's link, which comes with [`Link::inherit`].
     pub fn open(
-        place: &mut Place,
-        heir: Option<&Bypass>,
+        setup: &mut LinkSetup,
+        taken: Option<&Bypass>,
         replace: bool,
         user: Option<Identity>,
-        speaker: &Speaker,
+        log: &Log,
     ) -> anyhow::Result<Self> {
-        let name = place.settings.name.clone().unwrap_or_default();
-        let voice = speaker.voice();
-        let mut tell = |notice| voice.say(of_link(&name, notice));
+        let name = setup.settings.name.clone();
+        let voice = || LinkVoice { name: name.clone(), voice: log.voice() };
+        let mut tell = |notice| voice().say(notice);
         let publisher = StatusPublisher::new()?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_value_and_flags(0, flags).context("eventfd")?);
         let ((orders, heard), (begin, begun), (reached, is_reached)) = (channel(), channel(), channel());
         let part = Part {
-            name: name.clone(),
-            settings: place.settings.clone(),
-            kept: place.keepsake(replace)?,
+            settings: setup.settings.clone(),
+            flows: setup.flows_file(replace)?,
             publisher: publisher.clone(),
             monitor: Some(Monitor::new()?),
-            voice: speaker.voice(),
-            orders: Told { orders: heard, wake: wake.clone() },
+            voice: voice(),
+            orders: Orders::new(heard, wake.clone()),
             begin: begun,
             reached,
         };
-        let (thread, bypass, way) = match (place.settings.backend, heir) {
-            (BackendKind::Nfqueue, None) => start(place.open_queues(&mut tell)?.into(), part, user),
-            (BackendKind::Nfqueue, Some(bypass)) => start(later(place.queues_of(bypass)), part, user),
-            (BackendKind::Packet, None) => start(place.open_pair()?.into(), part, user),
-            (BackendKind::Packet, Some(bypass)) => start(later(place.pair_of(bypass)), part, user),
-            (BackendKind::Xdp, _) => start(place.open_ports()?.into(), part, user),
+        let (thread, bypass, way) = match (setup.settings.backend, taken) {
+            (BackendKind::Nfqueue, None) => start(setup.open_queues(&mut tell)?.into(), part, user),
+            (BackendKind::Nfqueue, Some(bypass)) => start(later(setup.queues_of(bypass)), part, user),
+            (BackendKind::Packet, None) => start(setup.open_pair()?.into(), part, user),
+            (BackendKind::Packet, Some(bypass)) => start(later(setup.pair_of(bypass)), part, user),
+            (BackendKind::Xdp, _) => start(setup.open_ports()?.into(), part, user),
         }?;
         let (thread, begin, ended) = (Some(thread), Some(begin), None);
         let link =
             Self { name, bypass, way, publisher, ended, orders, wake, begin, reached: is_reached, thread };
         link.has_reached()?;
         Ok(link)
+    }
+
+    /// `text` with the name of the link before it, if it has one.
+    pub fn label(&self, text: &str, between: &str) -> String {
+        self.name.as_ref().map_or_else(|| text.to_owned(), |name| format!("{name}{between}{text}"))
+    }
+
+    /// Its name, for people.
+    pub fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or("of this box")
+    }
+
+    /// Tells whether its loop has shown life within a second.
+    pub fn lives(&self) -> bool {
+        self.ended.is_none() && self.publisher.is_alive()
     }
 
     /// Waits until the thread is as far as it is to come by itself.
@@ -150,8 +167,8 @@ impl Link {
     }
 
     /// Gives it what another process has left of this link; [`Link::has_reached`] tells when that is done.
-    pub fn inherit(&self, estate: Estate, fds: Vec<OwnedFd>) -> anyhow::Result<()> {
-        self.tell(Begin::With(Box::new(estate), fds))
+    pub fn inherit(&self, state: LinkState, fds: Vec<OwnedFd>) -> anyhow::Result<()> {
+        self.tell(Begin::With(Box::new(state), fds))
     }
 
     /// Lets it handle packets with that. One whose thread has died is found out as any other.
@@ -176,45 +193,49 @@ impl Link {
         self.order(Order::Stop);
     }
 
-    /// Whether it has ended by itself since the last look; what to tell of it.
-    pub fn has_ended(&mut self) -> Option<String> {
+    /// Reason for which it has ended by itself since the last look.
+    pub fn has_ended(&mut self) -> Option<anyhow::Error> {
         let thread = self.thread.take_if(|thread| thread.is_finished())?;
-        let why = match joined(thread) {
-            Ok(()) => "its thread has ended".to_owned(),
-            Err(error) => format!("{error:#}"),
-        };
-        let told =
-            format!("link {} handles no packets any more: {why}; its traffic passes unqueued", self.name);
-        self.ended = Some(told.clone());
-        Some(told)
+        let why = joined(thread).err().unwrap_or_else(|| anyhow::anyhow!("its thread has ended"));
+        let called = self.called();
+        self.ended =
+            Some(format!("link {called} handles no packets any more: {why:#}; its traffic passes unqueued"));
+        Some(why)
     }
 
     /// Waits until it has ended.
     pub fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         while !thread.is_finished() {
-            ensure!(Instant::now() < until, "link {}: its thread does not stop", self.name);
+            ensure!(Instant::now() < until, "link {}: its thread does not stop", self.called());
             std::thread::sleep(Duration::from_millis(1));
         }
-        joined(thread).with_context(|| format!("link {}", self.name))
+        of_link(self.name.as_deref(), joined(thread))
     }
 
-    /// How it is, if it says so until then.
-    pub fn status(&self, settings: &Settings, until: Instant) -> Status {
+    /// Its own status, if it answers until then.
+    ///
+    /// # Errors
+    /// The reason why it does not, for people.
+    pub fn answer(&self, until: Instant) -> Result<Status, String> {
+        if let Some(why) = &self.ended {
+            return Err(why.clone());
+        }
         // One that hangs is not waited for by all that come after it.
         let patience = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
-        let silent =
-            || Err(format!("link {} does not answer: its traffic passes unqueued until it does", self.name));
-        let said = match &self.ended {
-            Some(why) => Err(why.clone()),
-            None => self.publisher.ask_within(patience).map_or_else(silent, Ok),
-        };
-        let said =
-            said.and_then(|text| serde_json::from_str(&text).map_err(|e| format!("link {}: {e}", self.name)));
-        said.unwrap_or_else(|why| Status {
+        let called = self.called();
+        let text = self.publisher.ask_within(patience).ok_or_else(|| {
+            format!("link {called} does not answer: its traffic passes unqueued until it does")
+        })?;
+        serde_json::from_str(&text).map_err(|e| format!("link {called}: {e}"))
+    }
+
+    /// Its status, or one that says why there is none.
+    pub fn status(&self, settings: &Settings, until: Instant) -> Status {
+        self.answer(until).unwrap_or_else(|why| Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            name: Some(self.name.clone()),
+            name: self.name.clone(),
             lan: settings.users(),
             wan: settings.wan.clone(),
             backend: settings.backend.to_string(),
@@ -229,15 +250,19 @@ fn joined(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
     thread.join().unwrap_or_else(|_| bail!("an invariant is broken (see above): this is a bug in narrows"))
 }
 
-/// What is said of one link among several.
-fn of_link(name: &str, notice: Notice) -> Notice {
-    let of = |text| format!("link {name}: {text}");
-    match notice {
-        Notice::Running(text) => Notice::Running(of(text)),
-        Notice::Warning(text) => Notice::Warning(of(text)),
-        Notice::Message(text) => Notice::Message(of(text)),
-        Notice::Detail(text) => Notice::Detail(of(text)),
+/// An outcome with the name of the link, if it has one.
+pub fn of_link<T>(name: Option<&str>, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
+    match name {
+        Some(name) => outcome.with_context(|| format!("link {name}")),
+        None => outcome,
     }
+}
+
+/// Runs `f`; a panic becomes an error.
+fn guarded(f: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+        Err(anyhow::anyhow!("an invariant is broken (see above): this is a bug in narrows"))
+    })
 }
 
 type Started = (JoinHandle<anyhow::Result<()>>, Bypass, String);
@@ -259,7 +284,8 @@ fn start<C: Channel + Send + 'static>(
 ) -> anyhow::Result<Started> {
     let Way { channel, bypass, words } = way;
     // As people see it in a list of threads: 15 bytes of a name.
-    let name = part.name.chars().filter(char::is_ascii).take(15).collect();
+    let name = part.settings.name.as_deref().unwrap_or("link");
+    let name = name.chars().filter(char::is_ascii).take(15).collect();
     let thread = std::thread::Builder::new().name(name);
     let thread = thread.spawn(move || live(part, channel, user)).context("cannot start a thread")?;
     Ok((thread, bypass, words))
@@ -278,42 +304,44 @@ fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -
     let mut live = match opened {
         Opened::Here(channel) => {
             let mut live = Live::new(tables, channel, publisher, monitor, watched);
-            let given = part.kept.as_mut().map_or(Ok(()), |kept| kept.give(&mut live));
+            let left = part.flows.as_mut().and_then(FlowsFile::take);
+            let given = left.map_or(Ok(()), |left| live.resume(left.map(LaneState::of_knowledge)));
             let _ = part.reached.send(given.and_then(|()| live.listen_for_rates()));
             live
         }
         Opened::Later(open) => {
             let _ = part.reached.send(Ok(()));
-            let Ok(Begin::With(estate, fds)) = part.begin.recv() else { return Ok(()) };
-            let resumed = open(fds, &estate.numbers).and_then(|channel| {
+            let Ok(Begin::With(state, fds)) = part.begin.recv() else { return Ok(()) };
+            let resumed = open(fds, &state.numbers).and_then(|channel| {
                 let mut live = Live::new(tables, channel, publisher, monitor, watched);
-                live.resume(estate.state()).map(|()| live)
+                live.resume(state.state()).map(|()| live)
             });
             let (told, live) = resumed.map_or_else(|error| (Err(error), None), |live| (Ok(()), Some(live)));
             let _ = part.reached.send(told);
             let (Some(mut live), Ok(Begin::Go)) = (live, part.begin.recv()) else { return Ok(()) };
             if let Err(error) = live.listen_for_rates() {
-                part.voice.say(of_link(&part.name, Notice::Warning(format!("{error:#}"))));
+                part.voice.say(Notice::Warning(format!("{error:#}")));
             }
             live
         }
     };
-    let tell = &mut |notice| part.voice.say(of_link(&part.name, notice));
+    let tell = &mut |notice| part.voice.say(notice);
     let mut replaced = false;
     let outcome = guarded(|| {
-        replaced = matches!(live.run(&mut part.orders, &[], tell)?, Ended::Replaced(_));
+        replaced = live.run(&part.orders, tell)? == Ended::Replaced;
         Ok(())
     });
     if replaced {
         live.leave();
         return Ok(());
     }
-    let left = part.kept.map_or(Ok(()), |mut kept| kept.leave(&live));
+    let leave = |mut file: FlowsFile| file.leave(clock::now(), live.knowledge());
+    let left = part.flows.map_or(Ok(()), leave);
     let closed = guarded(|| live.close());
     outcome.and(closed).and(left)
 }
 
-/// What a thread does before it handles packets, while it may.
+/// Steps of a thread before it handles packets, while it may take them.
 fn prepare(settings: &Settings, user: Option<Identity>) -> anyhow::Result<()> {
     nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
     if settings.realtime {
@@ -331,7 +359,7 @@ mod tests {
     fn with_thread(thread: JoinHandle<anyhow::Result<()>>) -> Link {
         let ((orders, _), (_, reached)) = (channel(), channel());
         Link {
-            name: "north".into(),
+            name: Some("north".into()),
             bypass: Bypass::bridge("a", "b", 1),
             way: String::new(),
             publisher: StatusPublisher::new().unwrap(),
@@ -354,9 +382,9 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let mut link = with_thread(thread);
-            let told = link.has_ended().unwrap();
+            assert!(link.has_ended().is_some() && link.has_ended().is_none());
+            let told = link.ended.clone().unwrap();
             assert!(told.starts_with("link north handles no packets") && told.contains(why), "{told}");
-            assert_eq!(link.has_ended(), None);
             let status = link.status(&settings, Instant::now());
             assert_eq!((status.notices, status.lan.as_str()), (vec![told], "a"));
             assert!(link.wait(Instant::now()).is_ok(), "told already");
@@ -373,7 +401,7 @@ mod tests {
         let settings = Options::parse("lan = 'a'\nwan = 'b'\n").unwrap().settle().unwrap();
         let status = link.status(&settings, Instant::now());
         assert!(status.notices[0].contains("link north does not answer"), "{:?}", status.notices);
-        assert_eq!(link.has_ended(), None);
+        assert!(link.has_ended().is_none());
         assert!(link.wait(Instant::now()).unwrap_err().to_string().contains("does not stop"));
         drop(go);
     }

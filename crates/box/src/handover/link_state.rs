@@ -1,4 +1,4 @@
-//! What one box hands another: an estate in memory, and descriptors.
+//! State of a link, as bytes in memory that go to another process.
 
 use std::fmt;
 use std::fs::File;
@@ -77,17 +77,15 @@ struct Lane {
     held: Vec<Waiting>,
 }
 
-/// All that goes over beside descriptors.
+/// State of a link that goes over beside descriptors.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Estate {
+pub struct LinkState {
     /// The back end's numbers.
     pub numbers: Vec<u32>,
-    /// Whether a status page's socket is among the descriptors.
-    pub page: bool,
     lanes: [Lane; 2],
 }
 
-impl fmt::Display for Estate {
+impl fmt::Display for LinkState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [down, up] = &self.lanes;
         let waiting = [down, up].map(|lane| lane.waiting.len() + lane.held.len());
@@ -100,17 +98,17 @@ impl fmt::Display for Estate {
     }
 }
 
-impl Estate {
-    /// What is told of `state`.
+impl LinkState {
+    /// Form of `state` that is told.
     #[must_use]
-    pub fn of(state: &EngineState<HeldPacket>, numbers: Vec<u32>, page: bool) -> Self {
+    pub fn of(state: &EngineState<HeldPacket>, numbers: Vec<u32>) -> Self {
         let lane = |lane: &LaneState<HeldPacket>| Lane {
             knowledge: lane.knowledge.clone(),
             free_at: lane.free_at,
             waiting: lane.waiting.iter().map(Waiting::from).collect(),
             held: lane.held.iter().map(Waiting::from).collect(),
         };
-        Self { numbers, page, lanes: state.each_ref().map(lane) }
+        Self { numbers, lanes: state.each_ref().map(lane) }
     }
 
     /// The state that was told.
@@ -185,14 +183,14 @@ mod tests {
             waiting: [packet(id), packet(id + 1)].into(),
             held: vec![packet(id + 2)],
         };
-        let estate = Estate::of(&[lane(1), lane(11)], vec![40, 5, 6], true);
+        let state = LinkState::of(&[lane(1), lane(11)], vec![40, 5, 6]);
         let (a, b) = UnixStream::pair().unwrap();
-        let memory = estate.in_memory().unwrap();
-        rights::send(&a, b"estate\n", &[memory.as_fd(), a.as_fd()]).unwrap();
+        let memory = state.in_memory().unwrap();
+        rights::send(&a, b"link\n", &[memory.as_fd(), a.as_fd()]).unwrap();
         let (word, mut fds) = rights::receive(&b).unwrap();
-        assert_eq!((word.as_slice(), fds.len()), (&b"estate\n"[..], 2));
-        let again = Estate::from_memory(fds.remove(0)).unwrap();
-        assert_eq!((again.numbers.clone(), again.page), (vec![40, 5, 6], true));
+        assert_eq!((word.as_slice(), fds.len()), (&b"link\n"[..], 2));
+        let again = LinkState::from_memory(fds.remove(0)).unwrap();
+        assert_eq!(again.numbers, [40, 5, 6]);
         let text = |state: &EngineState<HeldPacket>| format!("{state:?}");
         assert_eq!(text(&again.state()), text(&[lane(1), lane(11)]));
     }
@@ -201,6 +199,6 @@ mod tests {
     fn nonsense_is_an_error() {
         let memory = File::from(memfd_create(c"test", MFdFlags::MFD_CLOEXEC).unwrap());
         (&memory).write_all(&[0xff; 100]).unwrap();
-        assert!(Estate::from_memory(memory.into()).is_err());
+        assert!(LinkState::from_memory(memory.into()).is_err());
     }
 }

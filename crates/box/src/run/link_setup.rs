@@ -4,23 +4,24 @@ use std::os::fd::OwnedFd;
 
 use anyhow::{Context as _, bail};
 
-use super::{Notice, replace::Kept};
 use crate::bypass::Bypass;
 use crate::channel::Channel as _;
-use crate::handover::{Keepsake, LinkTerms, Terms};
-use crate::looping;
+use crate::clock;
+use crate::handover::{FlowsFile, LinkTerms, Terms};
+use crate::interface_names::{Named, covers};
+use crate::log::Notice;
 use crate::nfqueue::{self, Nfqueue};
 use crate::packet_pair::PacketPair;
 use crate::privilege::Identity;
 use crate::rules::{Rules, Tool};
-use crate::settings::{BackendKind, Settings, covers};
-use crate::state::{self, Claim, Traces};
+use crate::settings::{BackendKind, Settings};
+use crate::state::{self, Changes, Claim};
 use crate::sysctl;
 use crate::xdp_pair::{self, XdpPair};
 use narrows_netio::links::Interface;
 
 /// A link.
-pub struct Place {
+pub struct LinkSetup {
     pub settings: Settings,
     /// What was changed; nothing before anything is, and when another process has taken over.
     pub claim: Option<Claim>,
@@ -69,7 +70,8 @@ pub fn bridged(settings: &Settings, lan: &[Interface], wan: &Interface) -> anyho
     match (settings.backend, wan.bridge) {
         (BackendKind::Xdp, _) => {
             let [users] = lan else { bail!("lan: the xdp back end joins two interfaces") };
-            xdp_pair::check((&settings.lan[0], users), (&settings.wan, wan)).map(|()| true)
+            let lan = Named { name: &settings.lan[0], link: users };
+            xdp_pair::check(lan, Named { name: &settings.wan, link: wan }).map(|()| true)
         }
         (BackendKind::Packet, None) if port.is_none() => Ok(false),
         (BackendKind::Packet, _) => {
@@ -102,7 +104,7 @@ pub fn bridges_cut(bridged: bool, tools: &[Tool]) -> Option<String> {
     if !bridged || matches!(tools, [] | [Tool::Nft(_)]) { None } else { sysctl::would_cut(tools.len() > 1) }
 }
 
-impl Place {
+impl LinkSetup {
     /// Looks whether a box with these settings can be here. Nothing is touched.
     pub fn find(mut settings: Settings) -> anyhow::Result<Self> {
         let (lan, wan) = interfaces(&settings)?;
@@ -131,29 +133,29 @@ impl Place {
     /// What is said when it runs.
     pub fn running(&self, way: &str) -> String {
         let settings = &self.settings;
-        let [down, up] = [0, 1].map(|direction| looping::describe(settings, direction));
+        let [down, up] = [0, 1].map(|direction| settings.describe(direction));
         format!("{} by {way}, down {down}, up {up}", self.interfaces())
     }
 
     /// Notes that the interfaces are taken, and that there is this control socket, before anything is changed.
     pub fn take(&mut self, user: Option<Identity>) -> anyhow::Result<()> {
-        self.claim = Some(Claim::take(&self.settings.state_dir, self.traces(), user)?);
+        self.claim = Some(Claim::take(&self.settings.state_dir, self.changes(), user)?);
         Ok(())
     }
 
     /// What is noted before anything is changed.
-    fn traces(&self) -> Traces {
-        Traces {
+    fn changes(&self) -> Changes {
+        Changes {
             pid: std::process::id(),
             lan: self.settings.lan[0].clone(),
             more_lan: self.settings.lan[1..].to_vec(),
             wan: self.settings.wan.clone(),
             exclusive: self.settings.backend.is_pair(),
-            ..Traces::default()
+            ..Changes::default()
         }
     }
 
-    pub fn note(&mut self, change: impl FnOnce(&mut Traces)) -> anyhow::Result<()> {
+    pub fn note(&mut self, change: impl FnOnce(&mut Changes)) -> anyhow::Result<()> {
         self.claim.as_mut().map_or(Ok(()), |claim| claim.note(change))
     }
 
@@ -172,13 +174,9 @@ impl Place {
         state::path_of(&self.settings.state_dir, &self.settings.lan[0], &self.settings.wan)
     }
 
-    /// The file for the next start, where one is said to come.
-    pub fn keepsake(&self, replace: bool) -> anyhow::Result<Option<Kept>> {
-        if !replace {
-            return Ok(None);
-        }
-        let (file, left) = Keepsake::open(&self.state_file()?, looping::now())?;
-        Ok(Some(Kept::new(file, left)))
+    /// File of what is known of flows, for the next start, where one is said to come.
+    pub fn flows_file(&self, replace: bool) -> anyhow::Result<Option<FlowsFile>> {
+        replace.then(|| FlowsFile::open(&self.state_file()?, clock::now())).transpose()
     }
 
     /// Listens on two queues, to which nothing leads yet.
@@ -196,11 +194,17 @@ impl Place {
         Ok(Way { channel, bypass, words })
     }
 
+    /// The two interfaces of a back end that joins them.
+    fn named<'a>(&'a self, lan: &'a Interface) -> (Named<'a>, Named<'a>) {
+        let named = |name: &'a String, link| Named { name, link };
+        (named(&self.settings.lan[0], lan), named(&self.settings.wan, &self.wan))
+    }
+
     /// Joins the two interfaces.
     pub fn open_pair(&mut self) -> anyhow::Result<Way<PacketPair>> {
         let [lan] = &self.lan[..] else { bail!("lan: the packet back end joins two interfaces") };
-        let names = (&self.settings.lan[0], &self.settings.wan);
-        let mut channel = PacketPair::open((names.0, lan), (names.1, &self.wan))?;
+        let (lan, wan) = self.named(lan);
+        let mut channel = PacketPair::open(lan, wan)?;
         channel.answer_http(self.settings.http_503)?;
         let bypass = self.bridge();
         self.note(|t| t.bridge = bypass.bridge_name().map(str::to_owned))?;
@@ -210,8 +214,8 @@ impl Place {
     /// Takes what passes between two ports of a bridge.
     pub fn open_ports(&mut self) -> anyhow::Result<Way<XdpPair>> {
         let [lan] = &self.lan[..] else { bail!("lan: the xdp back end joins two interfaces") };
-        let names = (&self.settings.lan[0], &self.settings.wan);
-        let mut channel = XdpPair::open((names.0, lan), (names.1, &self.wan))?;
+        let (lan, wan) = self.named(lan);
+        let mut channel = XdpPair::open(lan, wan)?;
         channel.answer_http(self.settings.http_503)?;
         let words = channel.words();
         Ok(Way { channel, bypass: Bypass::Program, words })
@@ -266,18 +270,18 @@ impl Place {
 
     /// Whether this one cannot be beside that link of another process.
     pub fn excludes(&self, link: &LinkTerms) -> bool {
-        let theirs = Traces {
+        let theirs = Changes {
             lan: link.lan[0].clone(),
             more_lan: link.lan[1..].to_vec(),
             wan: link.wan.clone(),
             exclusive: !matches!(link.terms.bypass, Bypass::Rules { .. }),
-            ..Traces::default()
+            ..Changes::default()
         };
         let queue = match &link.terms.bypass {
             Bypass::Rules { rules, .. } => self.settings.queue.is_some_and(|q| q.abs_diff(rules.queue) < 2),
             _ => false,
         };
-        queue || self.traces().excludes(&theirs)
+        queue || self.changes().excludes(&theirs)
     }
 
     /// Has packets led to the box, where rules do that.

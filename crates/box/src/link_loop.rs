@@ -1,8 +1,7 @@
-//! The live loop: a clock, descriptors to wait on, and one engine step after the other.
+//! The loop of a link: a clock, descriptors to wait on, and one engine step after the other.
 
 mod handover;
 mod orders;
-mod rates;
 mod room;
 
 use std::os::fd::BorrowedFd;
@@ -14,15 +13,14 @@ use narrows_qdisc::Direction;
 use narrows_units::{Duration, Instant, Rate};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
 
 use super::channel::Channel;
-use super::control::{Asked, StatusPublisher};
+use super::clock::now;
+use super::control::StatusPublisher;
 use super::engine::{Engine, Step};
-use super::handover::Successor;
+use super::log::Notice;
 use super::packet::HeldPacket;
-use super::rate_from::Rates;
-use super::run::Notice;
+use super::rate_from::{RateNews, Rates};
 use super::settings::Settings;
 use super::sight::Sight;
 use super::status::{DirectionStatus, Status, name_circuits};
@@ -30,7 +28,7 @@ use super::users::{Sorted, UserMap};
 use super::watchdog::{BEAT, WatchdogMessage, Watched};
 use narrows_netio::links::{Interface, Monitor};
 
-pub use orders::{Order, Orders, Signals};
+pub use orders::{Order, Orders};
 
 /// Steps in a row in which a discipline asks to be called at once and does nothing, before we breathe. No discipline
 /// should; but under SCHED_FIFO a busy loop would take the machine.
@@ -42,40 +40,14 @@ const LONG: StdDuration = StdDuration::from_nanos(BEAT.as_nanos());
 const LATE: Duration = Duration::from_millis(500);
 /// How long a box that was late waits for the watchdog's word.
 const GIVE_UP: Duration = Duration::from_secs(2);
-/// Between steps while the box is being stopped.
-const STOPPING: StdDuration = StdDuration::from_millis(1);
 
-/// Why a loop has come to its end.
-#[derive(Debug)]
+/// End of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was told to.
+    /// By order.
     Stopped,
-    /// Another process has taken over: this one, where this loop has talked to it itself.
-    Replaced(Option<Successor>),
-}
-
-/// Nanoseconds of CLOCK_MONOTONIC.
-pub fn now() -> Instant {
-    // CLOCK_MONOTONIC exists on every Linux, and its seconds since boot are never negative.
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Instant::ZERO, |t| {
-        Instant::from_nanos(t.tv_sec().unsigned_abs() * 1_000_000_000 + t.tv_nsec().unsigned_abs())
-    })
-}
-
-/// One direction in a few words.
-pub fn describe(settings: &Settings, direction: usize) -> String {
-    let text = &settings.texts[direction];
-    match settings.lanes[direction].link {
-        _ if settings.observe => format!("observed ({text})"),
-        Some(_) if settings.lanes[direction].follow.is_some() => format!("auto ({text})"),
-        Some(link) => format!("{} ({text})", link.rate),
-        None => "unshaped".to_owned(),
-    }
-}
-
-/// What is told of a setting that has changed in vain.
-pub fn needs_restart(name: &str) -> String {
-    format!("{name} has changed in the settings: that takes a restart")
+    /// Another process has taken over.
+    Replaced,
 }
 
 /// What of a link can be there before its packets can come: large tables, made while another process still handles
@@ -116,8 +88,6 @@ pub struct Live<C> {
     started: Instant,
     /// Interfaces that are missing now, for people.
     missing: Vec<String>,
-    /// What became of the last reload, if it is worth telling.
-    reload: Vec<String>,
     idle: u32,
     watched: Watched,
     /// When the last step began.
@@ -131,9 +101,6 @@ pub struct Live<C> {
     told: [Option<Rate>; 2],
     /// What the kernel may hold.
     room: room::Room,
-    /// Whether systemd wants signs of life too (`WatchdogSec`).
-    systemd: bool,
-    told_systemd: Instant,
 }
 
 impl<C: Channel> Live<C> {
@@ -146,8 +113,6 @@ impl<C: Channel> Live<C> {
         watched: Watched,
     ) -> Self {
         let Prepared { settings, engine, users, sight } = prepared;
-        // Who looks after several links tells how they all are.
-        let systemd = !watched.watchdog.has_several() && sd_notify::watchdog_enabled().is_some();
         Self {
             engine,
             users,
@@ -158,7 +123,6 @@ impl<C: Channel> Live<C> {
             monitor,
             started: now(),
             missing: Vec::new(),
-            reload: Vec::new(),
             idle: 0,
             watched,
             stepped: now(),
@@ -167,8 +131,6 @@ impl<C: Channel> Live<C> {
             rates: None,
             told: [None; 2],
             room: room::Room::default(),
-            systemd,
-            told_systemd: Instant::ZERO,
         }
     }
 
@@ -182,14 +144,8 @@ impl<C: Channel> Live<C> {
         self.engine.set_circuit_rates(&Direction::BOTH.map(|d| self.users.rates(d)));
     }
 
-    /// Runs until it is told to stop, or until another process has taken this one's place, with the descriptors of
-    /// `estate` beside what the back end has.
-    pub fn run(
-        &mut self,
-        orders: &mut impl Orders,
-        estate: &[BorrowedFd<'_>],
-        tell: &mut dyn FnMut(Notice),
-    ) -> anyhow::Result<Ended> {
+    /// Runs until it is told to stop, or until another process has taken over.
+    pub fn run(&mut self, orders: &Orders, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<Ended> {
         loop {
             let at = now();
             self.show_life(at, tell);
@@ -200,27 +156,21 @@ impl<C: Channel> Live<C> {
                 let status = self.status(at);
                 self.publisher.publish(&status, begun);
             }
-            if let Some(Asked::Replace(successor, _)) = self.publisher.asked()
-                && self.hand_over(&successor, estate, tell)?
-            {
-                return Ok(Ended::Replaced(Some(successor)));
-            }
             self.hear_rates(tell)?;
             if self.monitor.changed() {
                 self.check_links(tell);
             }
-            while let Some(order) = orders.next()? {
+            while let Some(order) = orders.next() {
                 match order {
                     Order::Stop => return Ok(Ended::Stopped),
-                    Order::Reload(settings) => self.reload(settings, tell)?,
-                    // Who asks may have lost patience.
+                    // The asker may have timed out: a failed send is no error.
                     Order::Prepare { http_503, answer } => {
                         drop(answer.send(self.channel.answer_http(http_503)))
                     }
-                    Order::Adopt(settings) => drop(self.adopt(&settings)?),
+                    Order::Adopt(settings) => self.adopt(&settings)?,
                     Order::HandOver { answer, taken } => {
-                        if self.hand_over_with_others(&answer, &taken, tell)? {
-                            return Ok(Ended::Replaced(None));
+                        if self.hand_over(&answer, &taken, tell)? {
+                            return Ok(Ended::Replaced);
                         }
                     }
                 }
@@ -242,27 +192,11 @@ impl<C: Channel> Live<C> {
         self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")
     }
 
-    /// Handles packets while something that takes long is done beside.
-    pub fn step_while(&mut self, work: impl FnOnce() -> anyhow::Result<()> + Send) -> anyhow::Result<()> {
-        std::thread::scope(|scope| {
-            let worker = scope.spawn(work);
-            while !worker.is_finished() {
-                // What fails here, closing fails of too.
-                let _ = self.step(now());
-                std::thread::sleep(STOPPING);
-            }
-            worker.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the rules could not be removed")))
-        })
-    }
-
     /// Tells the watchdog that the box lives, and hears what it did.
     fn show_life(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) {
         let gap = at.since(self.stepped);
         self.stepped = at;
-        if self.systemd && at.since(self.told_systemd) >= Duration::from_secs(1) {
-            self.told_systemd = at;
-            let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
-        }
+        self.publisher.show_life(at);
         let mut lives = self.watched.beat(at);
         if gap >= LATE && self.channel.discard_late() {
             self.late = Some(at);
@@ -295,11 +229,6 @@ impl<C: Channel> Live<C> {
             let again = if self.watched.restart() { "; another one is" } else { "" };
             tell(Notice::Warning(format!("the watchdog is gone ({error}){again}")));
         }
-    }
-
-    /// Sends the watchdog away: from now on what happens to the rules is the box's affair.
-    pub fn dismiss_watchdog(&self) {
-        self.watched.watchdog.dismiss();
     }
 
     /// Leaves everything to the process that has taken this one's place.
@@ -342,36 +271,53 @@ impl<C: Channel> Live<C> {
         self.channel.links_changed();
     }
 
-    /// Changes what can be changed while packets flow to what settings say that were read again.
-    fn reload(
-        &mut self,
-        settings: anyhow::Result<Box<Settings>>,
-        tell: &mut dyn FnMut(Notice),
-    ) -> anyhow::Result<()> {
-        // What cannot be answered must not be refused.
-        let settings = settings.and_then(|new| self.channel.answer_http(new.http_503).map(|()| new));
-        self.reload = match settings {
-            Err(error) => vec![format!("settings not reloaded, the old ones stay: {error:#}")],
-            Ok(new) => {
-                let fixed = self.adopt(&new)?;
-                tell(Notice::Message(format!(
-                    "settings reloaded: down {}, up {}",
-                    describe(&self.settings, 0),
-                    describe(&self.settings, 1)
-                )));
-                fixed.into_iter().map(needs_restart).collect()
-            }
-        };
-        self.reload.iter().for_each(|n| tell(Notice::Warning(n.clone())));
+    /// Adopts all of these settings that can change while packets flow.
+    fn adopt(&mut self, new: &Settings) -> anyhow::Result<()> {
+        self.settings.adopt(new);
+        self.reconfigure()?;
+        self.load_circuits();
         Ok(())
     }
 
-    /// Does as these settings say, as far as that can be changed. Returns what cannot.
-    fn adopt(&mut self, new: &Settings) -> anyhow::Result<Vec<&'static str>> {
-        let fixed = self.settings.adopt(new);
-        self.reconfigure()?;
-        self.load_circuits();
-        Ok(fixed)
+    /// Listens for rates that another program tells, if the settings name one.
+    ///
+    /// # Errors
+    /// If its socket cannot be made.
+    pub fn listen_for_rates(&mut self) -> anyhow::Result<()> {
+        let from = self.settings.rate_from.as_ref();
+        self.rates = from.map(|from| Rates::listen(from, self.publisher.clone())).transpose()?;
+        Ok(())
+    }
+
+    /// Does as was told since.
+    pub(super) fn hear_rates(&mut self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<()> {
+        let Some(rates) = &self.rates else { return Ok(()) };
+        let mut changed = false;
+        for heard in rates.heard() {
+            match heard {
+                RateNews::Warning(text) => tell(Notice::Warning(text)),
+                RateNews::Rate(direction, rate) => {
+                    changed |= self.told[direction as usize].replace(rate) != Some(rate);
+                    tell(Notice::Detail(self.told_in_words(direction, rate)));
+                }
+            }
+        }
+        if changed { self.reconfigure() } else { Ok(()) }
+    }
+
+    fn told_in_words(&self, direction: Direction, rate: Rate) -> String {
+        let unused = self.settings.lanes[direction as usize].link.is_none();
+        let rest = if unused { ", which is not shaped: it has no rate in the settings" } else { "" };
+        format!("rate_from: {rate} {}{rest}", direction.name())
+    }
+
+    /// Changes rates and disciplines to what settings and those who tell rates say.
+    pub(super) fn reconfigure(&mut self) -> anyhow::Result<()> {
+        let lanes = self.settings.lanes_as_told(&self.told);
+        self.room.renew();
+        let mut backend =
+            Sorted { backend: &mut self.channel, users: &mut self.users, sight: &mut self.sight };
+        Ok(self.engine.reconfigure(now(), &lanes, &mut backend)?)
     }
 
     fn status(&mut self, at: Instant) -> Status {
@@ -414,7 +360,7 @@ impl<C: Channel> Live<C> {
             answered_503: errors.answered,
             bypassed: self.bypassed,
             sight: self.sight.report(at, |user| self.users.user(user)),
-            notices: missing.chain(self.reload.iter().cloned()).collect(),
+            notices: missing.collect(),
             links: Vec::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! Says what a person should know, without waiting for whoever reads it: a full pipe to a log, a stopped terminal or a
+//! Notices for people, written without waiting for a reader: a full pipe to a log, a stopped terminal or a
 //! closed one must not hold a packet.
 
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use anyhow::Context;
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::privilege::{self, Identity};
-use super::run::Notice;
 
 /// Notices that may wait to be written; more are lost.
 const NOTICES: usize = 64;
@@ -22,9 +21,22 @@ const EVERY: Duration = Duration::from_millis(500);
 /// How long a reader has for what was said last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A thread that writes.
+/// Notice of a running box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Packets are handled; by which way.
+    Running(String),
+    /// An error that the box survives.
+    Warning(String),
+    /// News for a person.
+    Message(String),
+    /// A step of the work.
+    Detail(String),
+}
+
+/// A thread that writes notices.
 #[derive(Debug)]
-pub struct Speaker {
+pub struct Log {
     voice: Voice,
     writer: JoinHandle<()>,
 }
@@ -45,7 +57,7 @@ impl Voice {
     }
 }
 
-impl Speaker {
+impl Log {
     /// Hands notices to `write`, in a thread that is this user's, may do nothing else and hears no signal.
     ///
     /// # Errors
@@ -59,7 +71,7 @@ impl Speaker {
         let uncounted = lost.clone();
         let before =
             SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
-        let writer = std::thread::Builder::new().name("speaker".into()).spawn(move || {
+        let writer = std::thread::Builder::new().name("log".into()).spawn(move || {
             privilege::give_up_all(user);
             let mut budget = Budget::new(Instant::now());
             for notice in told {
@@ -135,14 +147,14 @@ mod tests {
     fn nobody_waits_for_a_reader_who_does_not_read() {
         let (hold, held) = std::sync::mpsc::channel::<()>();
         let (seen, all) = std::sync::mpsc::channel();
-        let speaker = Speaker::start(None, move |notice| {
+        let log = Log::start(None, move |notice| {
             let _ = held.recv();
             seen.send(notice).unwrap();
         })
         .unwrap();
-        (0..1000).for_each(|n| speaker.say(Notice::Message(n.to_string())));
+        (0..1000).for_each(|n| log.say(Notice::Message(n.to_string())));
         drop(hold);
-        speaker.finish();
+        log.finish();
         let (said, counted): (Vec<_>, Vec<_>) =
             all.try_iter().partition(|notice| matches!(notice, Notice::Message(_)));
         assert!((NOTICES..=NOTICES + 1).contains(&said.len()), "{}", said.len());

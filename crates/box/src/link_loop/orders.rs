@@ -1,0 +1,60 @@
+//! Orders to the loop of a link from the thread that looks after all links.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+
+use nix::sys::eventfd::EventFd;
+
+use crate::handover::Handed;
+use crate::settings::Settings;
+
+/// An order.
+pub enum Order {
+    /// Come to an end.
+    Stop,
+    /// Get ready for settings with this `http_503`, and tell whether that can be.
+    Prepare {
+        /// Whether connections are to be answered.
+        http_503: bool,
+        /// Receiver of the answer.
+        answer: SyncSender<anyhow::Result<()>>,
+    },
+    /// Adopt these settings, for which all links are ready.
+    Adopt(Box<Settings>),
+    /// Stop between two packets and tell all that is known; go on unless it is taken.
+    HandOver {
+        /// Receiver of what is told.
+        answer: SyncSender<Handed>,
+        /// Word that it was taken. The giver of the order alone decides: silence says no.
+        taken: Receiver<()>,
+    },
+}
+
+/// Orders as they come.
+pub struct Orders {
+    orders: Receiver<Order>,
+    wake: Arc<EventFd>,
+}
+
+impl Orders {
+    /// Orders that come with a write to `wake`.
+    pub const fn new(orders: Receiver<Order>, wake: Arc<EventFd>) -> Self {
+        Self { orders, wake }
+    }
+
+    /// Readable when there is one.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// The next one, without waiting. A giver that is gone orders to stop.
+    pub fn next(&self) -> Option<Order> {
+        let _ = self.wake.read();
+        match self.orders.try_recv() {
+            Ok(order) => Some(order),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Order::Stop),
+        }
+    }
+}

@@ -1,4 +1,0 @@
-//! Any bytes as: what another box hands over.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| narrows_box::fuzzing::estate(bytes));
