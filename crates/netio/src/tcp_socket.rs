@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use nix::errno::Errno;
 
-/// `TCP_WINDOW_CLAMP` (tcp(7)): the largest receive window the connection advertises, in bytes. Before `connect` it also
-/// decides the window scale: `2^(15 + n)` bytes give scale n, as long as `net.ipv4.tcp_rmem` allows as much
+/// `TCP_WINDOW_CLAMP` (tcp(7)): the largest receive window the connection advertises, in bytes. Before `connect` it
+/// also decides the window scale: `2^(15 + n)` bytes give scale n, as long as `net.ipv4.tcp_rmem` allows as much
 /// (`tcp_select_initial_window` in net/ipv4/tcp_output.c).
 ///
 /// # Errors

@@ -1,8 +1,8 @@
 //! One direction of a link: a rate, a delay, and before them nothing, a drop-tail queue or another discipline.
 //!
 //! First in, first out leaves nothing to decide later, so a link without a discipline, or with a drop-tail queue
-//! ([`DropTail`]), says when a packet comes when it will be at the far end. A link with any other discipline asks it for
-//! the next packet whenever it has sent one.
+//! ([`DropTail`]), says when a packet comes when it will be at the far end. A link with any other discipline asks it
+//! for the next packet whenever it has sent one.
 
 use narrows_qdisc::{Backlog, BoxedDiscipline, Packet as _, Reason, ReversePath, ShaperConfig};
 use narrows_units::{Bytes, Duration, Instant, Rate};

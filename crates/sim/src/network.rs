@@ -323,8 +323,8 @@ impl Network {
         self.deliver(packet, self.now, at);
     }
 
-    /// A packet that begins to leave a link at `since` will be at the link's far end at `at`. A host's own wire is first
-    /// in, first out too: if a single link leads to it, when the packet is at its host is computed ahead as well.
+    /// A packet that begins to leave a link at `since` will be at the link's far end at `at`. A host's own wire is
+    /// first in, first out too: if a single link leads to it, when the packet is at its host is computed ahead as well.
     #[inline(always)]
     fn deliver(&mut self, mut packet: Pkt, since: Instant, at: Instant) {
         packet.0.label.hop += 1;

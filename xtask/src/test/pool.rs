@@ -154,7 +154,8 @@ impl Job {
         let (file, narrows) = (program.file(), around.narrows);
         // Bridges are asked whether they pass iptables before anything loads what answers.
         let line = format!(
-            "modprobe -q br_netfilter; mount -t bpf bpf /sys/fs/bpf; NARROWS_BIN='{}' {}=/out/skips '{}' --test-threads=1",
+            "modprobe -q br_netfilter; mount -t bpf bpf /sys/fs/bpf; \
+             NARROWS_BIN='{}' {}=/out/skips '{}' --test-threads=1",
             narrows.display(),
             narrows_testing::SKIPS,
             file.display()

@@ -80,9 +80,9 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// Answers the backlog of a flow that is neither TCP nor QUIC. Copies cannot be told from data there, and no window
-    /// holds the sender back: what waits delays what it repairs, by a round for each packet. So the flow has two quanta,
-    /// or what its round trip takes if rounds are shorter; beyond that the oldest packet goes: its sender learns soonest
-    /// from it, and voice has no use for it. An ECN-capable one is marked first.
+    /// holds the sender back: what waits delays what it repairs, by a round for each packet. So the flow has two
+    /// quanta, or what its round trip takes if rounds are shorter; beyond that the oldest packet goes: its sender
+    /// learns soonest from it, and voice has no use for it. An ECN-capable one is marked first.
     fn manage_other_queue(&mut self, now: Instant, id: FlowId, verdicts: &mut Verdicts<P>) {
         let (round, turns) = (self.queues.round(id), self.queues.turns());
         let quanta = (OTHERS_RTT.as_nanos() / round.as_nanos().max(1)).max(OTHERS_PACKETS.into());

@@ -556,7 +556,8 @@ pub mod samples {
         ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(600)) }
     }
 
-    /// Queues with packets of one flow, numbered from 0 in place of a sequence: their lengths, and whether they are new.
+    /// Queues with packets of one flow, numbered from 0 in place of a sequence: their lengths, and whether they are
+    /// new.
     pub fn queued(packets: &[(u32, bool)]) -> (FlowQueues<Record>, FlowId) {
         let (common, config) = (Common::default(), DefaultConfig::default());
         let tracker = Tracker::new(TrackerConfig::default(), 7);
