@@ -85,6 +85,8 @@ class Scenario:
     """How the box takes packets (default nfqueue; lab only)."""
     sysctl: dict[str, str] | None = None
     """Kernel settings of users and server (lab only)."""
+    window_scales: list[Number] | None = None
+    """Window scales of the users' TCP, given to users in turn (lab only)."""
     vars: dict[str, Number] | None = None
     """Numbers for expressions."""
     sweep: dict[str, Any] | None = None

@@ -305,6 +305,6 @@ fn today_s_users_who_come_and_go() {
         short.iter().chain(more).copied().collect()
     };
     let stop = ["traffic.tcp.stop=60s", "traffic.quic.stop=60s"];
-    judge("real/open.toml", &sets(&stop), &["TAQ: object times", "The short first: object times"]);
+    judge("real/open.toml", &sets(&stop), &["TAQ: object times"]);
     judge("real/pages.toml", &sets(&stop), &["TAQ: page times"]);
 }

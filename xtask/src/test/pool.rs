@@ -25,6 +25,7 @@ const APART: [(&str, Lane, &[&str]); 7] = [
             "live_box::clamp::",
             "live_box::disciplines::",
             "live_box::room::",
+            "live_box::traffic::what_waits_for_a_closed_port_is_dropped_when_its_host_says_so",
             "live_box::users::",
             "live_box::xdp::all_back_ends_give_a_link_the_same_rate",
         ],
@@ -164,7 +165,10 @@ impl Job {
         let out = around.skips.with_extension(format!("{}-{kernel}", program.package()));
         command.arg("--out").arg(out).arg("--skips").arg(around.skips);
         command.arg(line).args(modules).args(words);
-        let name = format!("{} on Linux {kernel}: {}", program.name(), modules.join(", ").replace("::", ""));
+        let last =
+            |module: &&str| module.trim_end_matches(':').rsplit("::").next().unwrap_or_default().to_owned();
+        let modules: Vec<_> = modules.iter().map(last).collect();
+        let name = format!("{} on Linux {kernel}: {}", program.name(), modules.join(", "));
         Self { name, lane: Lane::Computing, command }
     }
 
