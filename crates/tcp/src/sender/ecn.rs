@@ -6,7 +6,7 @@ use narrows_wire::{Flags, TcpHeader};
 
 use crate::Config;
 
-/// See the head of the file.
+/// A sender's part in congestion notification.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EcnResponse {
     /// Echoes in acknowledgments up to here belong to a congestion that was answered already.

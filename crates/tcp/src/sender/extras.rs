@@ -1,13 +1,13 @@
-//! What a sender has only if its settings ask for more than SACK, Reno and slow start. It lies in a box of its own, so
-//! that ends which do without it, of which there may be a million, take less memory.
+//! State that a sender has only if its settings ask for more than SACK, Reno and slow start. It lies in a box of its own:
+//! ends that do without it, of which there may be a million, take less memory.
 
+use super::TimerTable;
 use super::ecn::EcnResponse;
-use super::pacer::Pacer;
-use super::prr::Prr;
-use super::rack::Rack;
+use super::loss::Prr;
+use super::output::Pacer;
+use super::peer::SmallSegments;
+use super::recovery::Rack;
 use super::rto::Spread;
-use super::sws::SmallSegments;
-use super::timers::TimerTable;
 use crate::cc::{AnyCc, Reno};
 use crate::startup::{AnyStartup, Startup};
 use crate::{

@@ -1,15 +1,46 @@
-//! What leaves, and when: cwnd, the peer's window, limited transmit (RFC 3042), the order of `NextSeg` (RFC 6675,
-//! section 4), pacing, and the restart after idling (RFC 5681, section 4.1).
+//! Output of segments: cwnd, the peer's window, limited transmit (RFC 3042), the order of `NextSeg` (RFC
+//! 6675, section 4), pacing, the restart after idling (RFC 5681, section 4.1), and the headers of segments.
 
-use narrows_units::{Bytes, Duration, Instant};
+use narrows_units::{Bytes, Duration, Ecn, Instant};
+use narrows_wire::{Flags, TcpHeader};
 
 use super::extras::initial_window;
-use super::scoreboard::{FIN, RETRANS, SYN, SentSegment};
-use super::sws::{self, Remainder};
+use super::peer::{Remainder, patience};
+use super::scoreboard::{EVER_RETRANS, FIN, RETRANS, SYN, SentSegment};
 use super::{Context, Sender, Timer};
 use crate::cc::CongestionControl;
+use crate::receiver::Receiver;
 use crate::startup::{FirstRtt, Startup};
 use crate::{Config, Handshake, Io, Recovery, RtoRecovery, SwsAvoidance};
+
+/// The earliest time at which the next segment may leave. Without pacing it lies in the past.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pacer {
+    release: Instant,
+}
+
+impl Pacer {
+    /// A segment has left; the next one leaves at least `interval` later. Time in which nothing left is not made up
+    /// for.
+    pub(super) fn on_sent(&mut self, now: Instant, interval: Duration) {
+        self.release = self.release.max(now) + interval;
+    }
+
+    /// The next segment leaves at `at` at the earliest.
+    pub(super) fn hold_until(&mut self, at: Instant) {
+        self.release = self.release.max(at);
+    }
+
+    /// Until when the next segment has to wait; `None` if it may leave now.
+    pub(super) fn held_until(&self, now: Instant) -> Option<Instant> {
+        (self.release > now).then_some(self.release)
+    }
+
+    /// Forgets what was sent: the next segment may leave at once.
+    pub(super) const fn reset(&mut self) {
+        self.release = Instant::ZERO;
+    }
+}
 
 /// Most new segments per ACK during fast recovery without SACK, because an ACK that fills a hole may open the window by
 /// many (RFC 3782, section 5, and ns-2).
@@ -240,7 +271,7 @@ impl Sender {
         if idle && !self.is_timer_set(Timer::Retransmit) {
             self.restart_rto(cx);
             let rto = self.timer_at(Timer::Retransmit).since(cx.now);
-            self.set_timer(Timer::Retransmit, cx.now + sws::patience(rule, usable, rto));
+            self.set_timer(Timer::Retransmit, cx.now + patience(rule, usable, rto));
         }
         None
     }
@@ -394,5 +425,114 @@ impl Sender {
         if self.is_synchronized() {
             self.on_sent(cx, segment.len);
         }
+    }
+
+    /// Sends the segment at `offset`. Not in line: it is long, and several places call it.
+    #[inline(never)]
+    pub(super) fn emit<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, len: u16, flags: u8) {
+        let (mut ecn, mut bits) = (Ecn::NotEct, Flags::default());
+        // Retransmissions are not ECN-capable (RFC 3168, section 6.1.5).
+        if let Some(extras) = &self.extras
+            && flags & EVER_RETRANS == 0
+        {
+            if extras.ecn.is_on() && flags & (SYN | FIN) == 0 {
+                ecn = Ecn::Ect0;
+            }
+            if len > 0 && extras.ecn.announces() {
+                bits = bits.and(Flags::CWR);
+            }
+            if len > 0 && self.pushes(cx) {
+                bits = bits.and(Flags::PSH);
+            }
+        }
+        let Context { config, now, receiver, io, .. } = cx;
+        io.compose(ecn, |tcp| {
+            (tcp.seq, tcp.payload, tcp.flags) = (self.seq(offset), u32::from(len), bits);
+            if flags & (SYN | FIN) != 0 {
+                self.fill_syn_fin(config, receiver, tcp, flags);
+            }
+            receiver.fill_ack(config, *now, tcp);
+        });
+        cx.sent = true;
+    }
+
+    /// Whether both ends use ECN.
+    fn has_ecn(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.ecn.is_on())
+    }
+
+    /// Whether the new segment bears PSH: each `push_every`-th of a burst does, and the last of the application's data.
+    fn pushes<I: Io>(&self, cx: &Context<'_, I>) -> bool {
+        let every = cx.config.push_every;
+        every != u32::MAX && (self.unsent() == 0 || cx.new_segments.is_multiple_of(every))
+    }
+
+    /// Fills in what only a SYN or a FIN bears.
+    #[cold]
+    fn fill_syn_fin(&self, config: &Config, receiver: &Receiver, tcp: &mut TcpHeader, flags: u8) {
+        if flags & FIN != 0 {
+            tcp.flags = tcp.flags.and(Flags::FIN);
+        }
+        if flags & SYN == 0 {
+            return;
+        }
+        tcp.flags = tcp.flags.and(Flags::SYN);
+        // Options do not count (RFC 6691, section 2).
+        tcp.mss = Some((config.mss + config.timestamp_bytes()).min(u32::from(u16::MAX)) as u16);
+        tcp.window_scale = Some(config.window_shift());
+        if !config.ecn {
+            return;
+        }
+        // A SYN asks with ECE and CWR, a SYN-ACK agrees with ECE (RFC 3168, section 6.1.1).
+        if !receiver.started() {
+            tcp.flags = tcp.flags.and(Flags::ECE).and(Flags::CWR);
+        } else if self.has_ecn() {
+            tcp.flags = tcp.flags.and(Flags::ECE);
+        }
+    }
+
+    /// Sends an acknowledgment alone.
+    #[inline(always)]
+    pub(crate) fn emit_ack<I: Io>(&self, cx: &mut Context<'_, I>) {
+        self.emit_bare(cx, self.board.max(), 0);
+    }
+
+    /// Sends a byte that the peer has already.
+    pub(super) fn emit_window_probe<I: Io>(&self, cx: &mut Context<'_, I>) {
+        self.emit_bare(cx, self.board.una().saturating_sub(1), 1);
+    }
+
+    #[inline(always)]
+    fn emit_bare<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, payload: u32) {
+        let Context { config, now, receiver, io, .. } = cx;
+        io.compose(Ecn::NotEct, |tcp| {
+            (tcp.seq, tcp.payload) = (self.seq(offset), payload);
+            receiver.fill_ack(config, *now, tcp);
+        });
+        cx.sent = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::tests::ms;
+
+    #[test]
+    fn segments_leave_an_interval_apart() {
+        let (mut pacer, interval) = (Pacer::default(), Duration::from_millis(10));
+        assert_eq!(pacer.held_until(ms(0)), None);
+        pacer.on_sent(ms(100), interval);
+        assert_eq!((pacer.held_until(ms(105)), pacer.held_until(ms(110))), (Some(ms(110)), None));
+        // A segment that leaves early, as the first of a recovery does, moves the next one back.
+        pacer.on_sent(ms(105), interval);
+        assert_eq!(pacer.held_until(ms(110)), Some(ms(120)));
+        // After a pause the interval counts from the segment that ends it.
+        pacer.on_sent(ms(500), interval);
+        assert_eq!(pacer.held_until(ms(500)), Some(ms(510)));
+        pacer.hold_until(ms(505));
+        assert_eq!(pacer.held_until(ms(500)), Some(ms(510)), "it holds already for longer");
+        pacer.reset();
+        assert_eq!(pacer.held_until(ms(500)), None);
     }
 }

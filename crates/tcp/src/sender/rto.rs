@@ -78,7 +78,8 @@ impl Rto {
         config: &RtoConfig,
         now: Instant,
         rtt: Duration,
-        (una, max): (u64, u64),
+        una: u64,
+        max: u64,
     ) {
         let unit = Self::unit(config);
         let r = if unit == 1 {
@@ -180,6 +181,52 @@ impl Rto {
     }
 }
 
+/// The one segment whose round trip is measured, where a stack times one at a time (RFC 6298, section 3).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TimedSegment {
+    /// The low half of the offset after the segment. As the segment is not acknowledged, it lies above snd_una.
+    end: u32,
+    running: bool,
+}
+
+impl TimedSegment {
+    pub(super) const fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Times the segment that ends at `end` and leaves now.
+    pub(super) const fn start(&mut self, end: u64) {
+        self.end = end as u32;
+        self.running = true;
+    }
+
+    /// Gives up the sample.
+    pub(super) const fn stop(&mut self) {
+        self.running = false;
+    }
+
+    /// The offset after it; `una` is snd_una.
+    const fn end(&self, una: u64) -> u64 {
+        una + self.end.wrapping_sub(una as u32) as u64
+    }
+
+    /// The offset after it if all below `ack` is acknowledged now and the segment with it; snd_una was `una` before.
+    pub(super) fn take_if_acked(&mut self, una: u64, ack: u64) -> Option<u64> {
+        let end = (self.running && ack >= self.end(una)).then(|| self.end(una));
+        self.running &= end.is_none();
+        end
+    }
+
+    /// Data from `offset` up to `end` is sent again, maybe with a FIN: a segment that was sent twice gives no sample
+    /// (Karn).
+    pub(super) fn on_resent(&mut self, una: u64, offset: u64, end: u64) {
+        let timed = self.end(una);
+        if self.running && timed > offset && timed <= end + 1 {
+            self.running = false;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,7 +244,7 @@ mod tests {
 
     /// SRTT and RTO with one sample more.
     fn after(rto: &mut Rto, config: &RtoConfig, now: Instant, rtt: Duration) -> (Duration, Duration) {
-        rto.sample(None, config, now, rtt, (0, 0));
+        rto.sample(None, config, now, rtt, 0, 0);
         (rto.srtt(config), rto.timeout(config))
     }
 
@@ -220,7 +267,7 @@ mod tests {
         let steady = |config: &RtoConfig| {
             let mut rto = Rto::new();
             for _ in 0..100 {
-                rto.sample(None, config, at(100_000), ms(100), (0, 0));
+                rto.sample(None, config, at(100_000), ms(100), 0, 0);
             }
             rto.timeout(config)
         };
@@ -234,7 +281,7 @@ mod tests {
         config.granularity = ms(500);
         assert_eq!(steady(&config), ms(600), "(2.3): SRTT + max(G, 4 RTTVAR)");
         let mut rto = Rto::new();
-        rto.sample(None, &config, at(0), Duration::from_secs(100), (0, 0));
+        rto.sample(None, &config, at(0), Duration::from_secs(100), 0, 0);
         assert_eq!(rto.timeout(&config), Duration::from_secs(60), "(2.5)");
     }
 
@@ -253,8 +300,8 @@ mod tests {
     fn linux_widens_at_once_and_narrows_once_a_round_trip() {
         let config = RtoConfig { variance: RtoVariance::Linux, ..Config::preset(Preset::Linux).rto };
         let (mut rto, mut spread) = (Rto::new(), None);
-        let mut after = |rtt, span| {
-            rto.sample(Some(&mut spread), &config, at(50_000), ms(rtt), span);
+        let mut after = |rtt, span: (u64, u64)| {
+            rto.sample(Some(&mut spread), &config, at(50_000), ms(rtt), span.0, span.1);
             (rto.srtt(&config), rto.timeout(&config))
         };
         // R = 400: 4 * mdev = 800, above the floor of 200, which is RTTVAR: 400 + 800.
@@ -295,7 +342,7 @@ mod tests {
     fn an_old_estimate_is_forgotten_where_the_stack_does_so() {
         let config = RtoConfig { forget_above: 8, min: ms(200), ..rfc() };
         let mut rto = Rto::new();
-        rto.sample(None, &config, at(5_000), ms(400), (0, 0));
+        rto.sample(None, &config, at(5_000), ms(400), 0, 0);
         for _ in 0..3 {
             rto.back_off(&config);
         }
@@ -303,8 +350,38 @@ mod tests {
         rto.back_off(&config);
         assert_eq!(rto.srtt(&config), Duration::ZERO, "factor 16");
         assert_eq!(rto.timeout(&config), ms(1_200) * 16, "the RTO itself stands until the next sample");
-        rto.sample(None, &config, at(90_000), ms(100), (0, 0));
+        rto.sample(None, &config, at(90_000), ms(100), 0, 0);
         rto.end_backoff();
         assert_eq!(rto.timeout(&config), ms(300), "counts as the first: 100 + 4 * 50");
+    }
+}
+
+#[cfg(test)]
+mod timed_tests {
+    use super::*;
+
+    #[test]
+    fn the_ack_that_covers_it_ends_it() {
+        // Across the wrap of the low half: 2^32 - 500 to 2^32 + 500.
+        let una = (1 << 32) - 1500;
+        let mut timed = TimedSegment::default();
+        assert_eq!(timed.take_if_acked(una, una + 5000), None, "nothing is timed");
+        timed.start(una + 2000);
+        assert_eq!(timed.take_if_acked(una, una + 1999), None);
+        assert_eq!(timed.take_if_acked(una + 1000, una + 3000), Some(una + 2000));
+        assert!(!timed.is_running());
+    }
+
+    #[test]
+    fn no_sample_of_what_was_sent_twice() {
+        let mut timed = TimedSegment::default();
+        timed.start(2000);
+        timed.on_resent(500, 500, 1500);
+        assert!(timed.is_running(), "another segment");
+        timed.on_resent(500, 1500, 2000);
+        assert!(!timed.is_running());
+        timed.start(2001);
+        timed.on_resent(500, 1500, 2000);
+        assert!(!timed.is_running(), "with a FIN");
     }
 }
