@@ -40,7 +40,8 @@ impl Pacer {
         now: Instant,
         bytes: u64,
         srtt: Duration,
-        (window, datagram): (u64, u64),
+        window: u64,
+        datagram: u64,
         burst: u64,
     ) -> Option<Instant> {
         if self.of != (window, datagram) {
@@ -78,11 +79,11 @@ mod tests {
         let now = Instant::from_nanos(1_000_000_000);
         p.filled = now;
         for _ in 0..10 {
-            assert_eq!(p.wait(now, 1200, srtt, (24_000, 1200), 10), None);
+            assert_eq!(p.wait(now, 1200, srtt, 24_000, 1200, 10), None);
             p.sent(1200);
         }
-        assert_eq!(p.wait(now, 1200, srtt, (24_000, 1200), 10), Some(now + Duration::from_millis(40)));
+        assert_eq!(p.wait(now, 1200, srtt, 24_000, 1200, 10), Some(now + Duration::from_millis(40)));
         let later = now + Duration::from_millis(4);
-        assert_eq!(p.wait(later, 1200, srtt, (24_000, 1200), 10), None);
+        assert_eq!(p.wait(later, 1200, srtt, 24_000, 1200, 10), None);
     }
 }

@@ -124,7 +124,7 @@ impl OneRun<'_> {
                 help();
                 (self.go_on)(self.mean())
             };
-            let end = narrows_sim::run_part(self.scenario, self.seed, (self.parts, part), &mut told);
+            let end = narrows_sim::run_part(self.scenario, self.seed, self.parts, part, &mut told);
             self.at[part].store(self.scenario.duration.as_nanos(), Ordering::Relaxed);
             if end.is_err() {
                 // Nothing can come of the run any more.

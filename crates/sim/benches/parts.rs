@@ -69,7 +69,7 @@ fn timed(run: &Run, threads: usize) -> Timed {
                     let before = on_cpu();
                     let go_on = &mut |_| ControlFlow::Continue(());
                     let end =
-                        run_part(&run.scenario, run.seed, (&parts, part), go_on).expect("it is simulated");
+                        run_part(&run.scenario, run.seed, &parts, part, go_on).expect("it is simulated");
                     ends.lock().expect("nobody panics").push((part, end, on_cpu() - before));
                 }
             });

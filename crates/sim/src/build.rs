@@ -81,7 +81,7 @@ pub(crate) fn build(
         net.add_node();
     }
     for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
-        let plan = link_plan(scenario, (link, users), at, seed)?;
+        let plan = link_plan(scenario, link, users, at, seed)?;
         let wire = LinkPlan { from: plan.from, to: plan.to, delay: plan.delay, ..LinkPlan::default() };
         net.add_link(if part.has_link(at) { plan } else { wire });
     }
@@ -168,7 +168,8 @@ fn sides(scenario: &Scenario) -> Vec<Side> {
 
 fn link_plan<'a>(
     scenario: &'a Scenario,
-    (link, users): (&'a LinkSetting, Side),
+    link: &'a LinkSetting,
+    users: Side,
     at: usize,
     seed: u64,
 ) -> Result<LinkPlan<'a>, BuildError> {

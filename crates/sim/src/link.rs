@@ -117,10 +117,10 @@ impl core::fmt::Debug for Bottleneck {
     }
 }
 
-/// What stands before a link.
+/// Queue before a link.
 #[derive(Debug, Default)]
 pub(crate) enum Before {
-    /// A queue as long as need be.
+    /// No discipline: a queue as long as need be.
     #[default]
     Nothing,
     /// Drop-tail, computed ahead, on a wire that loses nothing.
@@ -254,7 +254,7 @@ impl SimLink {
         let (begins, sent) = tail.take(now, len, kind, time)?;
         if tail.backlog().packets == 0 {
             let begun = Begun { len, kind, waited: Duration::ZERO, time };
-            count((&mut self.counters, &mut self.busy, &mut self.waits), begun);
+            count(&mut self.counters, &mut self.busy, &mut self.waits, begun);
         }
         Some((begins, sent + self.delay))
     }
@@ -265,7 +265,7 @@ impl SimLink {
     pub(crate) fn catch_up(&mut self, now: Instant, since: Instant) {
         let Self { before: Before::DropTail(tail), counters, busy, waits, .. } = self else { return };
         while let Some(begun) = tail.pass(now, since) {
-            count((counters, busy, waits), begun);
+            count(counters, busy, waits, begun);
         }
     }
 
@@ -320,7 +320,7 @@ impl SimLink {
 
 /// Counts a packet whose sending has begun in what a link counts.
 #[inline(always)]
-fn count((counters, busy, waits): (&mut LinkCounters, &mut Duration, &mut Option<Box<Waits>>), begun: Begun) {
+fn count(counters: &mut LinkCounters, busy: &mut Duration, waits: &mut Option<Box<Waits>>, begun: Begun) {
     counters.send(begun.len);
     *busy += begun.time;
     if let Some(waits) = waits {
@@ -333,7 +333,7 @@ impl Changing {
     fn take(&mut self, now: Instant, len: Bytes, tail: &DropTail) -> Option<Duration> {
         let begins = tail.begins(now, len)?;
         let sent = self.timetable.send(begins, len);
-        self.usage.takes((now, now), (sent, len), tail.full_until(), &self.timetable);
+        self.usage.takes(now, now, sent, len, tail.full_until(), &self.timetable);
         Some(sent.since(begins))
     }
 
@@ -348,7 +348,7 @@ impl Changing {
         idle_from: Instant,
     ) -> Duration {
         let sent = self.timetable.send(now, len);
-        self.usage.takes((queued, now), (sent, len), idle_from, &self.timetable);
+        self.usage.takes(queued, now, sent, len, idle_from, &self.timetable);
         sent.since(now)
     }
 }
@@ -382,8 +382,8 @@ impl Access {
     }
 }
 
-/// What sending took the last time, for lengths that differ in the five bits above the lowest two: packets have few
-/// lengths, and acknowledgments differ by whole SACK blocks.
+/// Cache of transmission times, indexed by bits 2 to 6 of the length: packets have few lengths, and acknowledgments
+/// differ by whole SACK blocks.
 #[derive(Clone, Copy, Debug)]
 struct SendTimes([(Bytes, Duration); 32]);
 

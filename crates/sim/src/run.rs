@@ -47,7 +47,7 @@ pub fn run(
     for part in 0..parts.count() {
         let before = scenario.duration.as_nanos() / count * part as u64;
         let mut told = |now: Instant| go_on(Instant::from_nanos(before + now.as_nanos() / count));
-        ends.push(run_part(scenario, seed, (&parts, part), &mut told)?);
+        ends.push(run_part(scenario, seed, &parts, part, &mut told)?);
     }
     Ok(join(scenario, &parts, ends))
 }
@@ -59,7 +59,8 @@ pub fn run(
 pub fn run_part(
     scenario: &Scenario,
     seed: u64,
-    (parts, number): (&Parts, usize),
+    parts: &Parts,
+    number: usize,
     go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<PartEnd, RunError> {
     let part = parts.part(number);

@@ -39,7 +39,7 @@ impl Timetable {
         match self {
             Self::Steps(steps) => step_through(steps, from, len),
             Self::Trace { trace, last, left } => {
-                let (at, number, rest) = ride(trace, (*last, *left), from, len);
+                let (at, number, rest) = ride(trace, *last, *left, from, len);
                 (*last, *left) = (number, rest);
                 at
             }
@@ -50,7 +50,7 @@ impl Timetable {
     pub(crate) fn would_send(&self, from: Instant, len: Bytes) -> Instant {
         match self {
             Self::Steps(steps) => step_through(steps, from, len),
-            Self::Trace { trace, last, left } => ride(trace, (*last, *left), from, len).0,
+            Self::Trace { trace, last, left } => ride(trace, *last, *left, from, len).0,
         }
     }
 
@@ -145,8 +145,8 @@ fn number_at(trace: &DeliveryTrace, at: Instant) -> u64 {
     }
 }
 
-/// When a packet has left, with which opportunity, and what that has left. `used`: the one used last, and its rest.
-fn ride(trace: &DeliveryTrace, (last, left): (u64, u64), from: Instant, len: Bytes) -> (Instant, u64, u64) {
+/// When a packet has left, with which opportunity, and what that has left. `last` was used last, and has `left`.
+fn ride(trace: &DeliveryTrace, last: u64, left: u64, from: Instant, len: Bytes) -> (Instant, u64, u64) {
     let mut needed = len.get();
     let (mut number, mut rest) = (last, left);
     // Whoever comes after an opportunity cannot use what it had left.

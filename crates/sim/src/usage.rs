@@ -97,8 +97,10 @@ impl Usage {
     /// A packet that `came` some time ago and is taken `now` will have left at `sent`. `idle_from` is as it was before.
     pub(crate) fn takes(
         &mut self,
-        (came, now): (Instant, Instant),
-        (sent, len): (Instant, Bytes),
+        came: Instant,
+        now: Instant,
+        sent: Instant,
+        len: Bytes,
         idle_from: Instant,
         timetable: &Timetable,
     ) {

@@ -47,7 +47,7 @@ impl Endpoint {
                 Frame::ImmediateAck => self.space(space).acks.hurry(),
                 Frame::NewConnectionId => self.retire(config),
                 Frame::RetireConnectionId => self.ids_due = self.ids_due.saturating_add(1),
-                Frame::Crypto { offset, len } => self.on_crypto(config, now, space, (offset, len), io),
+                Frame::Crypto { offset, len } => self.on_crypto(config, now, space, offset, len, io),
                 Frame::Stream { offset, len, .. } => delivered += self.receive.take(offset, len),
                 Frame::HandshakeDone => {
                     self.confirmed = true;
@@ -105,7 +105,8 @@ impl Endpoint {
         config: &Config,
         now: Instant,
         space: Space,
-        (offset, len): (u64, u64),
+        offset: u64,
+        len: u64,
         io: &mut impl Io,
     ) {
         let said = config.handshake;

@@ -176,7 +176,7 @@ impl Endpoint {
             return true;
         }
         let (Some(pacer), Some(burst)) = (&mut self.pacer, config.burst) else { return false };
-        let wait = pacer.wait(now, full, self.rtt.smoothed(), (cwnd, full), burst);
+        let wait = pacer.wait(now, full, self.rtt.smoothed(), cwnd, full, burst);
         if wait.is_some() {
             self.pacing_timer = wait;
         }

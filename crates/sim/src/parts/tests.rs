@@ -62,7 +62,7 @@ fn results(run: &Run, parts: &Parts, order: &mut dyn FnMut(&mut Vec<usize>)) -> 
     let mut ends: Vec<_> = numbers
         .into_iter()
         .map(|n| {
-            (n, run_part(&run.scenario, run.seed, (parts, n), &mut |_| ControlFlow::Continue(())).unwrap())
+            (n, run_part(&run.scenario, run.seed, parts, n, &mut |_| ControlFlow::Continue(())).unwrap())
         })
         .collect();
     ends.sort_by_key(|(number, _)| *number);
