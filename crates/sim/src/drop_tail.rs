@@ -50,9 +50,14 @@ pub(crate) struct DropTail {
 
 impl DropTail {
     pub(crate) fn new(limit: Limit) -> Self {
-        let (waiting, backlog) = (VecDeque::new(), Backlog::default());
-        let never = Instant::ZERO;
-        Self { limit, waiting, backlog, began: never, busy_until: never, full_until: never }
+        Self {
+            limit,
+            waiting: VecDeque::new(),
+            backlog: Backlog::default(),
+            began: Instant::ZERO,
+            busy_until: Instant::ZERO,
+            full_until: Instant::ZERO,
+        }
     }
 
     pub(crate) fn limit(&self) -> Limit {

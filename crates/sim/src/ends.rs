@@ -1,6 +1,6 @@
-//! Both ends of a connection, whatever they speak: TCP, QUIC or TFRC. An end takes the packets that come to it, what an
-//! application wants, and the time when it asked for it; what it sends and tells goes to its [`Port`]. A datagram of no
-//! connection comes to no end: nobody answers it.
+//! Ends of a connection that speak TCP, QUIC or TFRC. An end takes the packets that come to it, what an
+//! application wants, and time when it asked for it; its segments and events go to its [`Port`]. A datagram of no
+//! connection comes to no end, as nobody answers it.
 
 use narrows_tcp::cc::CcEstimates;
 use narrows_tcp::{Config, Endpoint, EndpointCounters};
@@ -12,7 +12,7 @@ use crate::port::Port;
 use crate::quic::QuicEnds;
 use crate::tfrc::TfrcEnds;
 
-/// What an application wants of an end.
+/// Request of an application to an end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Open,
@@ -24,7 +24,7 @@ pub(crate) enum Request {
     Close,
 }
 
-/// Both ends of a connection. TCP's lie in the connection itself: there may be a million.
+/// Pair of ends. TCP's lie in the connection itself: there may be a million.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -50,7 +50,7 @@ impl Ends {
         }
     }
 
-    /// A packet has come to the end of `port`.
+    /// Gives the end of `port` a packet.
     #[inline(always)]
     pub(crate) fn on_packet(&mut self, packet: &Packet, port: &mut Port<'_>) {
         match self {
@@ -73,7 +73,7 @@ impl Ends {
         }
     }
 
-    /// The instant has come that [`Ends::poll`] has told.
+    /// Does what is due at the instant that [`Ends::poll`] has told.
     pub(crate) fn on_time(&mut self, port: &mut Port<'_>) {
         match self {
             Self::Tcp(ends) => {
@@ -85,7 +85,7 @@ impl Ends {
         }
     }
 
-    /// An application wants something.
+    /// Does what an application wants.
     pub(crate) fn on_request(&mut self, request: Request, port: &mut Port<'_>) {
         match self {
             Self::Tcp(ends) => {
@@ -112,12 +112,12 @@ impl Ends {
         }
     }
 
-    /// Whether who has all that it wanted closes (RFC 9000, section 10.2).
+    /// Whether a receiver that has all that it wanted closes the connection (RFC 9000, section 10.2).
     pub(crate) const fn receiver_closes(&self) -> bool {
         !matches!(self, Self::Tcp(_))
     }
 
-    /// What an end has counted.
+    /// Counters of an end.
     pub(crate) fn counters(&self, end: usize) -> EndpointCounters {
         match self {
             Self::Tcp(ends) => ends[end].counters(),
@@ -135,12 +135,12 @@ impl Ends {
         }
     }
 
-    /// What congestion control of TCP's data end has estimated.
+    /// Estimates of the congestion control of TCP's data end.
     pub(crate) fn cc_estimates(&self) -> Option<CcEstimates> {
         if let Self::Tcp(ends) = self { ends[DATA].cc_estimates() } else { None }
     }
 
-    /// What QUIC's data end believes of losses.
+    /// Counts of losses as QUIC's data end sees them.
     pub(crate) fn spurious(&self) -> Option<[u64; 3]> {
         if let Self::Quic(quic) = self { Some(quic.spurious()) } else { None }
     }

@@ -1,15 +1,16 @@
 //! The event queue: what happens next. Events of the same instant happen in the order in which they were scheduled, so
-//! a run has one history. What is said ahead of time ([`crate::drop_tail`]) tells as of when it counts as scheduled.
+//! a run has one history. An event computed early ([`crate::drop_tail`]) carries
+//! the time at which it would have been scheduled; ties are broken by it.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use narrows_units::Instant;
 
-use crate::ids::{AppId, FlowId, LinkId};
+use crate::ids::{AppId, EndId, LinkId};
 use crate::packet::Pkt;
 
-/// What can happen. The number is the place of whatever it happens to.
+/// Kinds of events, each with what it happens to.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A packet reaches the far end of the link it was on: the next link of its route, or the wire to its host.
@@ -21,7 +22,7 @@ pub(crate) enum Event {
     /// A discipline asked to be looked at.
     Serve(LinkId),
     /// One end of a connection asked to be woken.
-    End(FlowId, u8),
+    End(EndId),
     /// A timer of an application rings: the application's place, and its own word for what is due.
     App { app: AppId, token: u32 },
     /// Probes look at the world.
@@ -30,7 +31,7 @@ pub(crate) enum Event {
     Shape(u32),
 }
 
-/// An event, when it happens, and since when that is so. Of events that agree in both, the one put in first comes
+/// An event, its time, and the time at which it was scheduled. Of events that agree in both, the one put in first comes
 /// first: lists are kept in that order, and sorting does not change it.
 #[derive(Debug)]
 struct Entry {
@@ -83,8 +84,10 @@ const COARSER: u32 = SLOTS.trailing_zeros();
 /// Width of a fine slot at the beginning, as a power of two of nanoseconds: 131 us.
 const WIDTH: u32 = 17;
 /// Events a slot should hold, on average, when its turn comes; outside of these the width changes.
-const FEW: u64 = 3;
-const MANY: u64 = 20;
+const FEW: u64 = 2;
+const MANY: u64 = 8;
+/// Longest list that is sorted by insertion.
+const SHORT: usize = 20;
 /// Widest slot: a second.
 const WIDEST: u32 = 30;
 /// How many slots are emptied between two looks at the width.
@@ -377,7 +380,7 @@ impl EventQueue {
 
 /// Turns a slot's events round, the last first; of those that agree, what was put in last. Slots hold few.
 fn sort(list: &mut [Entry]) {
-    if list.len() as u64 > MANY {
+    if list.len() > SHORT {
         list.reverse();
         return list.sort_by_key(|e| Reverse(e.key()));
     }

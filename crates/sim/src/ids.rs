@@ -37,3 +37,20 @@ ids! {
     /// An application.
     AppId
 }
+
+/// One end of a connection, in one word: an event that holds two is copied in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndId(u32);
+
+impl EndId {
+    /// End number `end`, 0 or 1, of a connection. There are fewer than 2^31 of them.
+    pub(crate) const fn of(flow: FlowId, end: usize) -> Self {
+        Self(flow.0 * 2 + end as u32)
+    }
+    pub(crate) const fn flow(self) -> FlowId {
+        FlowId(self.0 / 2)
+    }
+    pub(crate) const fn end(self) -> usize {
+        (self.0 % 2) as usize
+    }
+}

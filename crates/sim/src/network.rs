@@ -19,7 +19,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::DropTail;
 use crate::event::{Event, EventQueue};
-use crate::ids::{FlowId, GroupId, HostId, LinkId, NodeId, RouteId};
+use crate::ids::{EndId, FlowId, GroupId, HostId, LinkId, NodeId, RouteId};
 use crate::link::{Access, Before, Bottleneck, Changing, SimLink};
 use crate::loss::Loss;
 use crate::packet::{Label, PacketPool, Pkt};
@@ -188,8 +188,7 @@ impl Network {
 
     /// Adds a host to a group; `delay` is that of its wires, one way.
     pub(crate) fn add_host(&mut self, group: GroupId, delay: Duration) -> HostId {
-        let never = Instant::ZERO;
-        self.hosts.push(Host { group, delay, out_free: never, in_free: never });
+        self.hosts.push(Host { group, delay, out_free: Instant::ZERO, in_free: Instant::ZERO });
         HostId::of(self.hosts.len() - 1)
     }
 
@@ -240,10 +239,10 @@ impl Network {
         self.events.push(at, Event::Arrive(packet));
     }
 
-    /// Wakes an end at `at`. Few calls of those who ask come to this, and `push` is long.
+    /// Wakes an end at `at`. Not inlined: called rarely, and `push` is large.
     #[inline(never)]
     pub(crate) fn wake(&mut self, at: Instant, place: FlowId, end: usize) {
-        self.events.push(at, Event::End(place, end as u8));
+        self.events.push(at, Event::End(EndId::of(place, end)));
     }
 
     /// A packet is at a node: it comes to the next link of its route, or to the wire of its host.

@@ -1,4 +1,4 @@
-//! What an end sends becomes a packet, and what it tells is counted or kept for the world to follow.
+//! Output of an end: segments become packets, and events are counted or kept for the world to follow.
 
 use narrows_tcp::{Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Ecn};

@@ -31,7 +31,7 @@ impl QuicEnds {
         self.wake_at[end]
     }
 
-    /// A datagram has come to the end of `port`.
+    /// Gives the end of `port` a datagram.
     pub(crate) fn on_datagram(&mut self, datagram: &Datagram, ecn: Ecn, port: &mut Port<'_>) {
         self.at_end(port, |e, config, now, io| e.receive(config, now, datagram, ecn, io));
     }
@@ -43,7 +43,7 @@ impl QuicEnds {
     pub(crate) fn on_request(&mut self, request: Request, port: &mut Port<'_>) {
         self.at_end(port, |e, config, now, io| match request {
             Request::Open => e.open(config, now, io),
-            // What has an end is finished with its last byte, so that no FIN goes by itself.
+            // A transfer that ends is finished with its last byte, so that no FIN goes by itself.
             Request::Write(u64::MAX) => e.write(config, now, u64::MAX, io),
             Request::Write(bytes) => e.write_all(config, now, bytes, io),
             Request::Finish => {}

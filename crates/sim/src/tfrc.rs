@@ -73,7 +73,7 @@ impl TfrcEnds {
         if end == DATA { self.sender.wake_at() } else { self.receiver.report_at }
     }
 
-    /// A packet has come to the end of `port`.
+    /// Gives the end of `port` a packet.
     pub(crate) fn on_packet(&mut self, packet: &TfrcPacket, port: &mut Port<'_>) {
         let now = port.net.now;
         let event = match packet {

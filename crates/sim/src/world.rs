@@ -147,7 +147,7 @@ impl World {
             Event::Arrive(_) | Event::Deliver(_) => unreachable!("the caller has seen to it"),
             Event::Free(link) => self.net.free(link),
             Event::Serve(link) => self.net.service(link),
-            Event::End(place, end) => self.on_time(place, end.into()),
+            Event::End(id) => self.on_time(id.flow(), id.end()),
             Event::App { app, token } => self.with_app(app, |a, world| a.wake(world, token)),
             Event::Probe(probe) => self.probe(probe),
             Event::Shape(place) => self.net.shape(place),
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// A packet is at its host.
+    /// Takes a packet that is at its host.
     #[inline(always)]
     fn deliver(&mut self, packet: Pkt) {
         if packet.0.label.end == DATAGRAM {
@@ -269,7 +269,7 @@ impl World {
         self.net.pool.give(packet);
     }
 
-    /// A packet of a connection is at its host.
+    /// Takes a packet of a connection that is at its host.
     #[inline(always)]
     fn on_packet(&mut self, packet: &Packet) {
         let Label { flow, generation, end, .. } = packet.label;
@@ -288,7 +288,7 @@ impl World {
         self.at_end(flow, end, |ends, port| ends.on_packet(packet, port));
     }
 
-    /// A wake-up of one end has come.
+    /// Wakes one end, unless it wants to be woken later.
     fn on_time(&mut self, place: FlowId, end: usize) {
         let now = self.net.now;
         let connection = &mut self.connections[place.index()];
@@ -331,8 +331,8 @@ impl World {
         }
     }
 
-    /// Does what follows from what the events of one end of a connection: all from number `first` on. What follows may
-    /// work on an end again, whose events come after these.
+    /// Does what follows from the events of one end of a connection, from number `first` on. This may let an end work
+    /// again, whose events come after these.
     #[inline(never)]
     pub(crate) fn follow_all(&mut self, place: FlowId, end: usize, generation: u32, first: usize) {
         let mut at = first;
@@ -347,7 +347,7 @@ impl World {
         self.events.truncate(first);
     }
 
-    /// What an event of an end means for the transfer.
+    /// Does what an event of an end means for the transfer.
     pub(crate) fn follow(&mut self, place: FlowId, end: usize, event: TcpEvent) {
         let now = self.net.now;
         let connection = &mut self.connections[place.index()];
@@ -428,21 +428,21 @@ impl World {
 /// So many connections, of 704 bytes each, fit into a cache that is near: prefetching them costs more than it saves.
 const NEAR: usize = 1024;
 
-/// Reads what an event will need into the cache, and makes a number of it, so that it is not left out.
+/// Prefetches an event's data. Returns a checksum so that the compiler keeps the reads.
 #[inline]
 fn prefetch(connections: &[Connection], hosts: &[Host], event: &Event) -> u64 {
-    let of_end = |place: FlowId, end: u8| {
-        connections.get(place.index()).map_or(0, |connection| connection.prefetch(usize::from(end)))
+    let of_end = |place: FlowId, end: usize| {
+        connections.get(place.index()).map_or(0, |connection| connection.prefetch(end))
     };
     match event {
         Event::Arrive(packet) => {
             let Label { flow, dst, hop, end, .. } = packet.0.label;
             let host = hosts.get(dst.index()).map_or(0, Host::prefetch);
             // Before it has crossed a link, an end is not needed soon.
-            if hop > 0 { host ^ of_end(flow, end) } else { host }
+            if hop > 0 { host ^ of_end(flow, end.into()) } else { host }
         }
-        Event::Deliver(packet) => of_end(packet.0.label.flow, packet.0.label.end),
-        Event::End(place, end) => of_end(*place, *end),
+        Event::Deliver(packet) => of_end(packet.0.label.flow, packet.0.label.end.into()),
+        Event::End(id) => of_end(id.flow(), id.end()),
         _ => 0,
     }
 }
