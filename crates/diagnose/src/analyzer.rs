@@ -8,7 +8,8 @@ use crate::connection::Connection;
 use crate::connections::Connections;
 use crate::counts::Counts;
 use crate::report::FlowReport;
-use crate::sender::{Around, Seen};
+use crate::sender::Seen;
+use crate::timing::Around;
 use crate::tolerances::{
     CLOCKS, CLOCKS_OF_20, FIRSTS, FIRSTS_TO_LASTS, LATE_BY_CLOCK, LATE_WITHOUT, LOSSES, LOSSES_IN, WAITS,
     WAITS_LOWEST,
@@ -186,8 +187,8 @@ impl Analyzer {
         let number = c.number;
         // Only the end that sends shows anything of the kind.
         let end = usize::from(header.key != c.key);
-        let before = Losses::of(&c.senders[end].counts);
-        let stamps = c.senders[end].stamps;
+        let before = Losses::of(&c.senders[end].findings().counts);
+        let stamps = c.senders[end].timing().stamps();
         let around = Around {
             losses: self.losses[end].any(),
             floor: self.waits[end].floor,
@@ -196,24 +197,24 @@ impl Analyzer {
             rate: self.rates[end].usual(),
         };
         c.packet(end, &Seen { at, frame, tcp, sent: at }, around);
-        let sender = &mut c.senders[end];
-        match sender.probes.take() {
+        let shown = c.senders[end].take_shown();
+        match shown.probes {
             Some(true) => self.tails[end].last += 1,
             Some(false) => self.tails[end].first += 1,
             None => {}
         }
-        match sender.late.take() {
+        match shown.late {
             Some(true) => self.late[usize::from(stamps)][end].due += 1,
             Some(false) => self.late[usize::from(stamps)][end].others += 1,
             None => {}
         }
-        if let Some(rate) = sender.clock.found() {
+        if let Some(rate) = shown.rate {
             self.rates[end].0[rate] += 1;
         }
-        if let Some(wait) = sender.timed.take() {
+        if let Some(wait) = shown.timed {
             self.waits[end].add(wait);
         }
-        let new = Losses::of(&sender.counts);
+        let new = Losses::of(&c.senders[end].findings().counts);
         self.losses[end].segments += new.segments - before.segments;
         self.losses[end].lost += new.lost.saturating_sub(before.lost);
         Some(number)

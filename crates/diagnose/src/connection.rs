@@ -4,7 +4,8 @@ use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
-use crate::sender::{Around, Seen, Sender};
+use crate::sender::{Seen, Sender};
+use crate::timing::Around;
 use crate::tolerances::OPEN_ANSWER;
 use crate::why::Asked;
 
@@ -84,7 +85,8 @@ impl Connection {
     pub(crate) fn is_reused_by(&self, key: &FlowKey, tcp: &TcpHeader) -> bool {
         let sender = &self.senders[usize::from(*key != self.key)];
         let bare = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
-        bare && sender.synced && (self.closed.is_some() || self.handshake.over) && sender.start != tcp.seq + 1
+        let other = sender.numbering().is_some_and(|start| start != tcp.seq + 1);
+        bare && other && (self.closed.is_some() || self.handshake.over)
     }
 
     /// A packet of the connection, from the end that opened it (0) or the other. `around` tells what others show of
@@ -111,11 +113,10 @@ impl Connection {
         }
         if !p.tcp.flags.has(Flags::SYN) {
             self.third(from, p);
-            self.senders[from].around = around;
+            self.senders[from].look_around(around);
             self.data(from, p);
         }
-        let done = |s: &Sender| s.fin && s.out.is_empty();
-        if self.senders.iter().all(done) {
+        if self.senders.iter().all(Sender::is_done) {
             self.closed = self.closed.or(Some(p.at));
         }
     }
@@ -123,23 +124,22 @@ impl Connection {
     /// How long an end took to acknowledge what came to it is its half of the round trip as a sender too.
     /// Timestamps, where there are any, tell more.
     fn answered(&mut self, from: usize) {
-        let half = self.senders[1 - from].answered.take();
+        let half = self.senders[1 - from].take_answered();
         let sender = &mut self.senders[from];
         if let Some(half) = half {
-            sender.trips.time_sender(half, 3);
-            sender.greeting.get_or_insert(half);
+            sender.timing_mut().acknowledges(half);
         }
     }
 
     fn data(&mut self, from: usize, p: &Seen<'_>) {
-        let asked = self.senders[1 - from].last_data;
+        let asked = self.senders[1 - from].last_data();
         let silent = self.silence(from, p, asked);
         let sender = &mut self.senders[from];
-        let (data, timeouts) = (sender.counts.data, sender.counts.timeouts);
+        let (data, timeouts) = (sender.findings().counts.data, sender.findings().counts.timeouts);
         sender.data(p, asked);
-        let new = sender.counts.data > data && sender.counts.timeouts == timeouts;
+        let new = sender.findings().counts.data > data && sender.findings().counts.timeouts == timeouts;
         // It may have told of that silence already.
-        let told = sender.stalls.last().is_some_and(|s| s.to == p.at);
+        let told = sender.findings().stalls.last().is_some_and(|s| s.to == p.at);
         if let Some(stall) = silent.filter(|_| new && !told) {
             sender.keep(stall);
         }
@@ -149,40 +149,39 @@ impl Connection {
     /// answer or in the middle of one. The end that opened the connection was free to ask when it liked.
     fn silence(&self, from: usize, p: &Seen<'_>, asked: Option<Instant>) -> Option<Stall> {
         let s = &self.senders[from];
-        if !s.out.is_empty() || p.tcp.payload == 0 || (s.last_data.is_none() && asked.is_none()) {
+        if !s.is_quiet() || p.tcp.payload == 0 || (s.last_data().is_none() && asked.is_none()) {
             return None;
         }
-        let answer = asked.is_some_and(|asked| s.last_data.is_none_or(|last| last < asked));
+        let answer = asked.is_some_and(|asked| s.last_data().is_none_or(|last| last < asked));
         let other = &self.senders[1 - from];
-        let (from_then, frame) = if answer && other.since > s.since {
-            (other.since, other.since_frame)
-        } else {
-            (s.since, s.since_frame)
-        };
-        let (cause, certainty, begun) = match s.shut {
+        let (own, others) = (s.since(), other.since());
+        let (from_then, frame) = if answer && others.0 > own.0 { others } else { own };
+        let (cause, certainty, begun) = match s.shut() {
             Some((shut, None)) => (Cause::ZeroWindow, Certainty::Likely, shut),
-            Some((shut, Some(open))) if p.at.since(open) <= s.trips.sender_half() * 2 + OPEN_ANSWER => {
+            Some((shut, Some(open)))
+                if p.at.since(open) <= s.timing().trips().sender_half() * 2 + OPEN_ANSWER =>
+            {
                 (Cause::ZeroWindow, Certainty::Certain, shut)
             }
             _ if from == 0 => (Cause::ClientIdle, Certainty::Likely, from_then),
             _ if answer => (Cause::DataUnavailable, Certainty::Certain, from_then),
             _ => (Cause::DataUnavailable, Certainty::Possible, from_then),
         };
-        let half = s.trips.sender_least().unwrap_or_default();
+        let half = s.timing().trips().sender_least().unwrap_or_default();
         let length = p.at.since(begun).saturating_sub(half);
         // By its own clock it was sent soon, and waited on the way here.
-        let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.clock.sent(p.at, tsval)).unwrap_or(p.at);
+        let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.timing().clock_sent(p.at, tsval)).unwrap_or(p.at);
         let soon = sent.since(begun).saturating_sub(half) <= s.patience();
         let (cause, certainty) =
             if soon { (Cause::PacketDelay, Certainty::Likely) } else { (cause, certainty) };
         (length > s.patience()).then(|| Stall {
             from: begun,
             to: p.at,
-            by: s.by,
+            by: s.by(),
             cause,
             repair: None,
             timeouts: 0,
-            backoff: s.factor.max(1),
+            backoff: s.timing().factor().max(1),
             outstanding: 0,
             lost: Place::Unknown,
             certainty,
@@ -206,7 +205,7 @@ impl Connection {
             let event = Event {
                 at: p.at,
                 frame: p.frame,
-                by: self.senders[from].by,
+                by: self.senders[from].by(),
                 repair: Repair::Handshake,
                 inferred: false,
                 certainty: Certainty::Certain,
@@ -219,19 +218,17 @@ impl Connection {
         *first = Some((p.at, p.frame));
         match age {
             Some(Some(half)) => {
-                self.senders[1 - from].trips.handshake(half);
-                self.senders[from].trips.time_sender(half, 2);
-                self.senders[from].greeting = Some(half);
+                self.senders[1 - from].timing_mut().handshake(half);
+                self.senders[from].timing_mut().greet(half);
             }
-            Some(None) => self.senders.iter_mut().for_each(|s| s.trips.time_repeated(since)),
+            Some(None) => self.senders.iter_mut().for_each(|s| s.timing_mut().time_repeated(since)),
             None => {}
         }
         let sender = &mut self.senders[from];
         sender.begin(p.at, p.tcp.seq + 1);
-        sender.selective |= p.tcp.beyond;
+        sender.offers_sack(p.tcp.beyond);
         // The window that this end announces is that of the other's sender (RFC 7323, section 2.3).
-        self.senders[1 - from].scale = p.tcp.window_scale.unwrap_or(0);
-        self.senders[1 - from].announced = p.tcp.mss.unwrap_or(0).into();
+        self.senders[1 - from].is_offered(p.tcp.window_scale.unwrap_or(0), p.tcp.mss.unwrap_or(0).into());
     }
 
     /// The first packet after the SYN-ACK ends the handshake.
@@ -241,19 +238,15 @@ impl Connection {
             return;
         }
         self.handshake.over = true;
-        for sender in &mut self.senders {
-            (sender.since, sender.since_frame) = (p.at, p.frame);
-        }
+        self.senders[0].is_open(p.at, p.frame, true);
+        self.senders[1].is_open(p.at, p.frame, false);
         if let Some(half) = h.syn_ack.and(h.age(1, p)) {
-            self.senders[1].trips.handshake(half);
-            self.senders[0].trips.time_sender(half, 2);
-            self.senders[0].greeting = Some(half);
-            self.senders.iter_mut().for_each(|s| s.trips.greeted());
+            self.senders[1].timing_mut().handshake(half);
+            self.senders[0].timing_mut().greet(half);
+            self.senders.iter_mut().for_each(|s| s.timing_mut().greeted());
         } else if h.syn_ack.is_some() {
-            self.senders.iter_mut().for_each(|s| s.trips.time_repeated(p.at.since(h.last[1].0)));
+            self.senders.iter_mut().for_each(|s| s.timing_mut().time_repeated(p.at.since(h.last[1].0)));
         }
-        self.senders[0].timer.restart(p.at);
-        self.senders[0].opened = true;
         self.handshake_stall(p.at, p.frame, true);
     }
 

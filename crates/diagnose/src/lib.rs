@@ -14,13 +14,11 @@
 
 mod acks;
 mod analyzer;
-mod at_sender;
 mod clock;
 mod connection;
 mod connections;
 mod counts;
 mod deviation;
-mod echo;
 pub mod evidence;
 #[cfg(feature = "files")]
 pub mod files;
@@ -29,23 +27,18 @@ mod frames;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod judge;
-mod lone;
-mod measure;
 mod order;
 mod outstanding;
 mod overall;
-mod pending;
-mod probe;
 mod quic;
 mod report;
 mod sender;
 mod spin;
 mod tables;
-mod tail;
 #[cfg(test)]
 mod tests;
 mod timer;
-mod timers;
+mod timing;
 pub mod tolerances;
 mod trace;
 mod trips;

@@ -10,7 +10,8 @@ use narrows_wire::FlowKey;
 use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::findings::{Cause, Event, Stall, seconds};
-use crate::sender::Sender;
+use crate::sender::{Findings, Sender};
+use crate::timing::Timing;
 use crate::why::Why;
 
 /// Where on the path of a connection's data the capture was taken.
@@ -90,16 +91,17 @@ pub struct FlowReport {
 }
 
 impl DirectionReport {
-    fn of(s: &mut Sender) -> Self {
+    fn of(findings: &Findings, timing: &Timing) -> Self {
         let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);
-        let (receiver, sender) = (s.trips.receiver_least(), s.trips.sender_least());
+        let trips = timing.trips();
+        let (receiver, sender) = (trips.receiver_least(), trips.sender_least());
         Self {
-            counts: s.counts,
-            rtt_s: seconds(s.trips.srtt()),
+            counts: findings.counts,
+            rtt_s: seconds(trips.srtt()),
             receiver_half_s: seconds(receiver),
             sender_half_s: seconds(sender),
             vantage: vantage(receiver, sender),
-            stalled_s: s.stalled.as_secs_f64(),
+            stalled_s: findings.stalled.as_secs_f64(),
         }
     }
 }
@@ -120,7 +122,7 @@ impl FlowReport {
         let (now, frame) = (c.last, c.last_frame);
         c.finish(now, frame);
         let end = |address, port| End { address, port };
-        let [mut a, mut b] = c.senders;
+        let [(mut a, a_timing), (mut b, b_timing)] = c.senders.map(Sender::into_parts);
         let mut stalls = core::mem::take(&mut a.stalls);
         stalls.append(&mut b.stalls);
         stalls.sort_by_key(|s| (s.from, s.by));
@@ -140,7 +142,7 @@ impl FlowReport {
             from: c.first,
             to: c.last,
             packets: c.packets,
-            directions: [DirectionReport::of(&mut a), DirectionReport::of(&mut b)],
+            directions: [DirectionReport::of(&a, &a_timing), DirectionReport::of(&b, &b_timing)],
             stalls,
             events,
             whys,

@@ -1,25 +1,33 @@
-//! One end of a connection as a sender, inferred from what passes the point of capture: what is outstanding, which ACKs
-//! it has had, when its timer expires. Sources: RFC 5681 and 6675 (fast retransmit), RFC 6298 (timer), RFC 8985 (tail
-//! loss probe, what counts as a loss), RFC 2883 (DSACK) and RFC 3522 (Eifel: timestamps tell that a repair was
+//! One end of a connection as a sender, reconstructed from what passes the point of capture: what is outstanding, which
+//! ACKs it has had, when its timer expires. Sources: RFC 5681 and 6675 (fast retransmit), RFC 6298 (timer), RFC 8985
+//! (tail-loss probe, what counts as a loss), RFC 2883 (DSACK) and RFC 3522 (Eifel: timestamps tell that a repair was
 //! spurious).
 //!
-//! All times are those of the capture. The sender reacts to an ACK that passes here after its half of the round trip,
-//! and its timer is taken to be restarted then.
+//! `measure` makes evidence of it, [`crate::judge`] a verdict of that, and `stalls` keeps what was found. Fields are
+//! private to this file and those two.
+
+mod measure;
+mod stalls;
+#[cfg(test)]
+mod tests;
 
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::clock::Clock;
+use self::measure::Schedule;
+use self::stalls::{Pending, Watch};
+use crate::acks::Acks;
 use crate::counts::Counts;
-use crate::findings::{Certainty, Event, Place, Repair, Stall};
+use crate::evidence::First;
+use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::judge;
-use crate::lone::Lone;
 use crate::outstanding::{Known, Outstanding};
-use crate::pending::Pending;
-use crate::tail::Watch;
 use crate::timer::Timer;
-use crate::tolerances::{ACKS, LEAST_WAIT};
-use crate::trips::Trips;
+use crate::timing::{Around, Timing};
+use crate::tolerances::{
+    ANSWER_BY_ECHO, BUSY, LEAST_WAIT, LONE_LEAST, LONG_TRIP, MOST_EVENTS, OVERTAKEN, OVERTAKEN_TOLD, PACES,
+    SOONEST, TOO_SOON,
+};
 use crate::why::{Asked, Why};
 use crate::window::Window;
 
@@ -35,7 +43,7 @@ pub(crate) struct Seen<'a> {
 
 /// How the sender is doing, as RFC 6582 and 6675 have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
+enum Phase {
     /// Nothing was lost that it knows of.
     #[default]
     Open,
@@ -45,165 +53,161 @@ pub(crate) enum Phase {
     Loss(SeqNum),
 }
 
-/// What other connections of the capture show of this end.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Around {
-    /// Packets get lost between such senders and the capture.
-    pub(crate) losses: bool,
-    /// A low quantile of what timers wait: the floor of the RTO.
-    pub(crate) floor: Duration,
-    /// Such senders do not probe tails.
-    pub(crate) plain: bool,
-    /// Selective acknowledgments restart their timers too.
-    pub(crate) restarts: bool,
-    /// The rate of their clocks, as a place in the list of those that there are.
-    pub(crate) rate: Option<usize>,
-}
-
 /// The latest repair, to know later whether it was needed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Latest {
-    pub(crate) start: SeqNum,
-    pub(crate) end: SeqNum,
-    pub(crate) at: Instant,
-    pub(crate) tsval: Option<u32>,
-    /// Its place in [`Sender::events`], if it is there.
-    pub(crate) event: Option<usize>,
+struct Latest {
+    start: SeqNum,
+    end: SeqNum,
+    at: Instant,
+    tsval: Option<u32>,
+    /// Its place in [`Findings::events`], if it is there.
+    event: Option<usize>,
     /// The stall that it is part of, if that is over.
-    pub(crate) stall: Option<usize>,
-    pub(crate) spurious: bool,
+    stall: Option<usize>,
+    spurious: bool,
     /// Its original had been seen here.
-    pub(crate) seen: bool,
+    seen: bool,
+}
+
+/// The first segment of an answer, of which it is not known yet whether an application sent it that took its time, or
+/// the timer after all before it was lost on the way here; and what was known before it. Only what follows tells: an
+/// application's answer begins with a window of segments, and the timer sends a segment alone, and then what its ACK
+/// lets go (RFC 5681, section 3.1: the loss window is one segment).
+#[derive(Clone, Copy, Debug)]
+struct Lone {
+    at: Instant,
+    sent: Instant,
+    frame: u64,
+    tcp: TcpHeader,
+    timer: (Timer, u32),
+    max: SeqNum,
+}
+
+/// Speech of the application, as far as segments of new data show it.
+#[derive(Clone, Debug, Default)]
+struct Speech {
+    /// It ever sets PSH, and did on the last segment of new data.
+    seen_push: bool,
+    pushed: bool,
+    /// How often data followed soon after that, and how often it did not.
+    pushes: (u16, u16),
+    fin: bool,
+    /// The longest payload.
+    mss: u32,
+    /// What the receiver has announced as that; zero if it was not seen.
+    announced: u32,
+    /// Its latest segment of new data was less than half of that: the application had said all.
+    short: bool,
+    last_data: Option<Instant>,
+    /// Segments of new data that neither an ACK nor others let go.
+    alone: u32,
+}
+
+/// Offer of the receiver.
+#[derive(Clone, Debug, Default)]
+struct Offer {
+    /// Bytes; unscaled if the handshake was not seen.
+    window: Option<u32>,
+    scale: u8,
+    /// The window was closed then, and opened again then.
+    shut: Option<(Instant, Option<Instant>)>,
+}
+
+/// Repairs since the sender knows of a loss, as far as they were seen.
+#[derive(Clone, Debug, Default)]
+struct Repairing {
+    phase: Phase,
+    /// When a timeout was seen last.
+    last_timeout: Option<Instant>,
+    /// How far data may have been sent again since then.
+    resent_to: SeqNum,
+    /// The end of the highest that was seen again since then.
+    repaired_to: SeqNum,
+    /// No new data was seen that follows the repairs since then.
+    repairs_left: bool,
+    /// A probe was sent since the last ACK of new data.
+    probed: bool,
+    /// The end of that probe, if it was a copy.
+    probe_copy: Option<SeqNum>,
+    window_pkts: Window,
+    latest: Option<Latest>,
+}
+
+/// Findings about this end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) counts: Counts,
+    pub(crate) events: Vec<Event>,
+    pub(crate) stalls: Vec<Stall>,
+    /// Time spent in stalls, those that are not kept included.
+    pub(crate) stalled: Duration,
+    /// Verdicts on the frame that is asked about.
+    pub(crate) asked: Asked,
+    /// The latest stall, if what follows tells more of it.
+    watched: Option<Watch>,
+}
+
+/// Signs that this end has just given of senders like it; for who collects that.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shown {
+    /// The latest expiry without a back-off waited so long.
+    pub(crate) timed: Option<Duration>,
+    /// Of several segments under way, after a silence, the last was sent again, or the first: with tail-loss probes, or
+    /// without.
+    pub(crate) probes: Option<bool>,
+    /// See [`Sender::note_late`].
+    pub(crate) late: Option<bool>,
+    /// The rate of its clock is known.
+    pub(crate) rate: Option<usize>,
 }
 
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sender {
     /// 0 for the end that opened the connection.
-    pub(crate) by: u8,
-    pub(crate) synced: bool,
+    by: u8,
+    synced: bool,
     /// The first number of its data.
-    pub(crate) start: SeqNum,
+    start: SeqNum,
     /// The end of the highest byte seen.
-    pub(crate) max: SeqNum,
+    max: SeqNum,
     /// The highest ACK seen.
-    pub(crate) una: SeqNum,
-    pub(crate) out: Outstanding,
-    pub(crate) trips: Trips,
-    pub(crate) clock: Clock,
-    /// ACKs before that was known: when they passed, what they echo, acknowledge, and what had been sent.
-    pub(crate) echoes: Vec<(Instant, u32, SeqNum, SeqNum)>,
-    pub(crate) phase: Phase,
-    pub(crate) dupacks: u32,
-    /// When the ACK passed that tells the sender of a loss.
-    pub(crate) evidence: Option<Instant>,
-    /// When the first and the latest ACK passed that told of any segment behind a gap.
-    pub(crate) hints: Option<(Instant, Instant)>,
-    /// See [`Sender::since_heard`], of what passes now.
-    pub(crate) heard: Option<Duration>,
-    pub(crate) acks: [Instant; ACKS],
-    pub(crate) acks_seen: usize,
-    /// When the retransmission timer was restarted.
-    pub(crate) timer: Timer,
-    /// When it sent data last, and how long it had sent none before.
-    pub(crate) sent: Instant,
-    /// The one before.
-    pub(crate) sent_before: Instant,
-    pub(crate) quiet: Duration,
-    /// Segments of new data that neither an ACK nor others let go.
-    pub(crate) alone: u32,
-    /// When a timeout was seen last.
-    pub(crate) last_timeout: Option<Instant>,
-    /// The back-off: the factor on the RTO.
-    pub(crate) factor: u32,
-    /// What is known from other connections.
-    pub(crate) around: Around,
-    /// The latest expiry without a back-off waited so long; for who collects that.
-    pub(crate) timed: Option<Duration>,
-    /// Of several segments under way, after a silence, the last was sent again, or the first: with tail-loss probes, or
-    /// without; for who collects that.
-    pub(crate) probes: Option<bool>,
-    /// A probe was sent since the last ACK of new data.
-    pub(crate) probed: bool,
-    /// The end of that probe, if it was a copy.
-    pub(crate) probe_copy: Option<SeqNum>,
-    /// It ever sets PSH, and did on the last segment of new data.
-    pub(crate) seen_push: bool,
-    /// How often data followed soon after that, and how often it did not.
-    pub(crate) pushes: (u16, u16),
-    pub(crate) pushed: bool,
-    pub(crate) fin: bool,
-    /// How far data may have been sent again since the latest timeout.
-    pub(crate) resent_to: SeqNum,
-    /// No new data was seen that follows the repairs since then.
-    pub(crate) repairs_left: bool,
-    /// ACKs with news since then, and when the latest of new data passed.
-    pub(crate) told_since: u32,
-    pub(crate) advanced: Instant,
-    /// The end of the highest that was seen again since then.
-    pub(crate) repaired_to: SeqNum,
-    pub(crate) window_pkts: Window,
-    /// Selective acknowledgments are in use: a sender of today, which sends tail-loss probes.
-    pub(crate) selective: bool,
-    pub(crate) stamps: bool,
-    /// Its half of the round trip in the handshake.
-    pub(crate) greeting: Option<Duration>,
+    una: SeqNum,
+    out: Outstanding,
+    timing: Timing,
+    acks: Acks,
+    speech: Speech,
+    offer: Offer,
+    repairing: Repairing,
+    pending: Pending,
+    lone: Option<Lone>,
+    findings: Findings,
+    shown: Shown,
     /// The other end has just acknowledged after so long what was sent once.
-    pub(crate) answered: Option<Duration>,
+    answered: Option<Duration>,
     /// It opened the connection, and the handshake is over.
-    pub(crate) opened: bool,
-    /// The longest payload.
-    pub(crate) mss: u32,
-    /// What the receiver has announced as that; zero if it was not seen.
-    pub(crate) announced: u32,
-    /// Its latest segment of new data was less than half of that: the application had said all.
-    short: bool,
-    /// What the receiver offers, bytes; unscaled if the handshake was not seen.
-    pub(crate) window: Option<u32>,
-    pub(crate) scale: u8,
-    /// The receiver closed its window then, and opened it again then.
-    pub(crate) shut: Option<(Instant, Option<Instant>)>,
-    /// All was acknowledged then, and nothing has been sent since.
-    pub(crate) emptied: Option<Instant>,
-    pub(crate) last_data: Option<Instant>,
-    /// The latest progress, its frame, and whether something was under way then.
-    pub(crate) since: Instant,
-    pub(crate) since_frame: u64,
-    /// It was an acknowledgment.
-    pub(crate) since_ack: bool,
-    pub(crate) waiting: bool,
-    pub(crate) pending: Pending,
-    pub(crate) latest: Option<Latest>,
-    pub(crate) watched: Option<Watch>,
-    pub(crate) lone: Option<Lone>,
-    /// See [`Sender::note_late`].
-    pub(crate) late: Option<bool>,
-    pub(crate) counts: Counts,
-    pub(crate) events: Vec<Event>,
-    pub(crate) stalls: Vec<Stall>,
-    /// Time spent in stalls, those that are not kept included.
-    pub(crate) stalled: Duration,
-    /// The frame that is asked about.
-    pub(crate) asked: Asked,
+    opened: bool,
 }
 
 impl Sender {
     pub(crate) fn new(by: u8, asked: Asked) -> Self {
-        Self { by, factor: 1, asked, ..Self::default() }
+        let findings = Findings { asked, ..Findings::default() };
+        Self { by, timing: Timing::new(), findings, ..Self::default() }
     }
 
     /// A SYN of this end: numbers begin behind it.
     pub(crate) fn begin(&mut self, now: Instant, start: SeqNum) {
-        (self.synced, self.start, self.max, self.una, self.resent_to) = (true, start, start, start, start);
-        self.since = now;
+        (self.synced, self.start, self.max, self.una, self.repairing.resent_to) =
+            (true, start, start, start, start);
+        self.pending.since = now;
         self.out.clear();
-        self.timer.restart(now);
+        self.timing.restart(now);
     }
 
     /// A packet of this end passes. `asked` is when the other end last sent data.
     pub(crate) fn data(&mut self, p: &Seen<'_>, asked: Option<Instant>) {
         let (seq, end) = (p.tcp.seq, p.tcp.seq_end());
-        let p = &Seen { sent: self.when_sent(p), ..*p };
+        let p = &Seen { sent: self.timing.when_sent(p), ..*p };
         if !self.synced {
             self.begin(p.at, seq);
         }
@@ -214,8 +218,7 @@ impl Sender {
             // Not of this connection, or far from what was seen: go on from there.
             self.begin(p.at, seq);
         }
-        self.quiet = p.sent.since(self.sent);
-        self.sent_before = core::mem::replace(&mut self.sent, p.sent);
+        self.timing.sends(p.sent);
         self.was_lone(p, asked);
         if end.at_or_before(self.max) {
             self.again(p);
@@ -229,11 +232,11 @@ impl Sender {
         let probe = (!idle || self.max.before(seq)) && self.is_new_probe(p);
         // What is inferred to be a repair gives no sample (Karn's rule).
         let repair = idle && !probe && self.after_silence(p, asked);
-        let again = repair || (self.around.losses && end.at_or_before(self.resent_to));
+        let again = repair || (self.timing.losses() && end.at_or_before(self.repairing.resent_to));
         let seen = if again { 2 } else { 1 };
-        if !idle && self.since_ack && self.dupacks > 0 {
+        if !idle && self.pending.since_ack && self.acks.duplicates() > 0 {
             // Limited transmit (RFC 3042): the duplicate, or one before it, has let this go.
-            self.trips.time_clocked(p.at.since(self.since));
+            self.timing.time_clocked(p.at.since(self.pending.since));
         }
         let jumped = idle && probe && self.has_jumped(p, asked);
         self.progress(p.at, p.frame, false);
@@ -242,64 +245,48 @@ impl Sender {
         }
         if self.max.before(seq) {
             self.under_way_then(seq);
-            self.counts.holes += 1;
+            self.findings.counts.holes += 1;
             self.out.push(self.max, seq, p, 0);
         }
         let start = self.max.max(seq);
         self.out.push(start, end, p, seen);
-        let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
+        let unasked = asked.is_none_or(|asked| self.speech.last_data.is_some_and(|last| asked < last));
         self.sent_new(p, end, idle, unasked);
     }
 
-    /// See [`Seen::sent`].
-    fn when_sent(&mut self, p: &Seen<'_>) -> Instant {
-        let Some((tsval, tsecr)) = p.tcp.timestamps else { return p.at };
-        self.stamps = true;
-        let passed = self.trips.echo(p.at, tsecr);
-        self.clock.assume(self.around.rate);
-        self.clock.tick(p.at, tsval);
-        if let Some(passed) = passed {
-            self.clock.reacted(passed, tsval);
-        }
-        self.catch_up();
-        self.heard = self.since_heard(p.at, tsval, tsecr);
-        let asked = self.around.losses || self.at_sender();
-        let sent = if asked { self.clock.sent(p.at, tsval) } else { None };
-        sent.unwrap_or(p.at)
-    }
-
     /// PSH ends what the application had to say. Some stacks set it on each burst, and then it says nothing.
-    pub(crate) fn pushes(&self) -> bool {
-        self.seen_push && self.pushes.0 <= self.pushes.1.saturating_add(1)
+    fn pushes(&self) -> bool {
+        self.speech.seen_push && self.speech.pushes.0 <= self.speech.pushes.1.saturating_add(1)
     }
 
     fn sent_new(&mut self, p: &Seen<'_>, end: SeqNum, idle: bool, unasked: bool) {
         self.goes_on(p.sent, end, p.tcp.flags.has(Flags::FIN));
         self.note_pace(p.at);
         self.max = end;
-        self.waiting = true;
-        self.counts.data += 1;
-        self.counts.bytes += u64::from(p.tcp.payload);
-        self.mss = self.mss.max(p.tcp.payload);
-        self.short = p.tcp.payload * 2 < self.announced;
-        if self.pushed {
+        self.pending.waiting = true;
+        self.findings.counts.data += 1;
+        self.findings.counts.bytes += u64::from(p.tcp.payload);
+        self.speech.mss = self.speech.mss.max(p.tcp.payload);
+        self.speech.short = p.tcp.payload * 2 < self.speech.announced;
+        if self.speech.pushed {
             // What an acknowledgment lets go was there before.
-            let soon = unasked && self.answers()
-                || self.last_data.is_some_and(|last| p.at.since(last) < self.patience());
-            let count = if soon { &mut self.pushes.0 } else { &mut self.pushes.1 };
+            let soon = unasked && self.timing.answers()
+                || self.speech.last_data.is_some_and(|last| p.at.since(last) < self.patience());
+            let count = if soon { &mut self.speech.pushes.0 } else { &mut self.speech.pushes.1 };
             *count = count.saturating_add(1);
         }
-        self.pushed = p.tcp.flags.has(Flags::PSH);
-        self.seen_push |= self.pushed;
-        self.fin |= p.tcp.flags.has(Flags::FIN);
-        self.last_data = Some(p.at);
+        self.speech.pushed = p.tcp.flags.has(Flags::PSH);
+        self.speech.seen_push |= self.speech.pushed;
+        self.speech.fin |= p.tcp.flags.has(Flags::FIN);
+        self.speech.last_data = Some(p.at);
         self.pending.outstanding = self.out.count();
         if idle {
             // RFC 6298, (5.1).
-            self.timer.restart(p.sent);
+            self.timing.restart(p.sent);
         }
-        (self.emptied, self.shut) = (None, None);
-        self.repairs_left &= self.last_timeout.is_some_and(|at| at >= self.sent_before);
+        (self.pending.emptied, self.offer.shut) = (None, None);
+        self.repairing.repairs_left &=
+            self.repairing.last_timeout.is_some_and(|at| at >= self.timing.sent_before());
     }
 
     /// RFC 9293, section 3.8.4: a keep-alive has at most one byte, just below the next to be sent; section 3.8.6.1: a
@@ -309,13 +296,17 @@ impl Sender {
             return false;
         }
         if tcp.seq + 1 == self.max && !self.out_of_one_byte(tcp) {
-            let closed = self.window == Some(0);
-            let count = if closed { &mut self.counts.window_probes } else { &mut self.counts.keep_alives };
+            let closed = self.offer.window == Some(0);
+            let count = if closed {
+                &mut self.findings.counts.window_probes
+            } else {
+                &mut self.findings.counts.keep_alives
+            };
             *count += 1;
             return true;
         }
-        if self.window == Some(0) && tcp.payload == 1 && tcp.seq == self.una {
-            self.counts.window_probes += 1;
+        if self.offer.window == Some(0) && tcp.payload == 1 && tcp.seq == self.una {
+            self.findings.counts.window_probes += 1;
             return true;
         }
         false
@@ -332,23 +323,27 @@ impl Sender {
     fn after_silence(&mut self, p: &Seen<'_>, asked: Option<Instant>) -> bool {
         self.time_answer(p.at);
         // The first data of who opened the connection follows the handshake at once.
-        let first = self.last_data.is_none();
+        let first = self.speech.last_data.is_none();
         // What jumps over a hole comes after something that was lost.
         let hole = self.max.before(p.tcp.seq);
-        let more = if self.pushes() { !self.pushed } else { p.tcp.payload > 0 && (first || self.mss > 0) };
-        let more = more && !self.short;
-        let unasked = asked.is_none_or(|asked| self.last_data.is_some_and(|last| asked < last));
-        let waited = self.waited(p.sent);
-        let closed = matches!(self.shut, Some((_, None)));
+        let more = if self.pushes() {
+            !self.speech.pushed
+        } else {
+            p.tcp.payload > 0 && (first || self.speech.mss > 0)
+        };
+        let more = more && !self.speech.short;
+        let unasked = asked.is_none_or(|asked| self.speech.last_data.is_some_and(|last| asked < last));
+        let waited = self.timing.waited(p.sent);
+        let closed = matches!(self.offer.shut, Some((_, None)));
         // Behind a hole it may be a probe, which is sooner than any timer.
         let may = (hole || more && unasked && waited >= LEAST_WAIT) && !closed && (!first || self.opened);
-        if !(may && self.around.losses && self.has_expired(p.sent, waited)) {
+        if !(may && self.timing.losses() && self.has_expired(p.sent, waited)) {
             self.may_be_lone(p, asked);
             return false;
         }
         let certainty = if first { Certainty::Possible } else { Certainty::Likely };
         self.expire(p, true, Place::Before, certainty);
-        self.waiting = true;
+        self.pending.waiting = true;
         true
     }
 
@@ -357,11 +352,11 @@ impl Sender {
         let (seq, end) = (p.tcp.seq, p.tcp.seq_end());
         let known = self.out.touch(seq, end, p);
         if self.is_late(p, &known) {
-            self.counts.reordered += 1;
+            self.findings.counts.reordered += 1;
             self.progress(p.at, p.frame, false);
             return;
         }
-        self.counts.again += 1;
+        self.findings.counts.again += 1;
         let unneeded = end.at_or_before(self.una) || (known.sacked && known.hole.is_none());
         let lost = match known {
             _ if unneeded => Place::Unknown,
@@ -372,15 +367,15 @@ impl Sender {
         self.note_late(p);
         let evidence = self.evidence(p, &known);
         let row = judge::judge_repair(&evidence);
-        if self.asked.among([p.frame].into_iter()) {
-            self.asked.note(Why::repair(p.at, self.by, &evidence, row));
+        if self.findings.asked.among([p.frame].into_iter()) {
+            self.findings.asked.note(Why::repair(p.at, self.by, &evidence, row));
         }
         let (repair, certainty) = row.then;
         self.compare_ends(p, &known);
         self.pending.double |= self.was_repaired(&known, seq);
         match repair {
             Repair::Timeout => {
-                let hidden = lost == Place::Before || self.around.losses;
+                let hidden = lost == Place::Before || self.timing.losses();
                 self.expire(p, hidden, lost, certainty);
             }
             _ => {
@@ -399,8 +394,8 @@ impl Sender {
                 self.note(event);
             }
         }
-        if self.repaired_to.before(end) {
-            self.repaired_to = end;
+        if self.repairing.repaired_to.before(end) {
+            self.repairing.repaired_to = end;
         }
         self.remember(p, end, lost);
         if unneeded {
@@ -409,7 +404,7 @@ impl Sender {
             self.unheard(p);
         }
         if known.hole.is_some() {
-            self.counts.bytes += u64::from(p.tcp.payload);
+            self.findings.counts.bytes += u64::from(p.tcp.payload);
             // Its first appearance here.
             self.progress(p.at, p.frame, false);
         }
@@ -419,34 +414,590 @@ impl Sender {
     fn enter(&mut self, now: Instant, repair: Repair) {
         match repair {
             Repair::FastRetransmit => {
-                self.phase = Phase::Recovery(self.max);
-                if self.exact().is_some() {
+                self.repairing.phase = Phase::Recovery(self.max);
+                if self.timing.exact().is_some() {
                     // Then the first was sent again, which may have been lost.
-                    self.timer.restart(self.told().map_or(now, |(from, _)| from.min(now)));
+                    self.timing.restart(self.told().map_or(now, |(from, _)| from.min(now)));
                 }
-                self.window_pkts.on_fast_retransmit();
-                self.evidence = None;
+                self.repairing.window_pkts.on_fast_retransmit();
+                self.acks.is_repaired();
             }
             // RFC 8985, section 7.3: the probe restarts the timer.
             Repair::Probe => {
-                self.probed = true;
-                self.probe_copy = Some(self.max);
-                self.timer.restart(now);
+                self.repairing.probed = true;
+                self.repairing.probe_copy = Some(self.max);
+                self.timing.restart(now);
             }
             _ => {}
         }
     }
 
     fn remember(&mut self, p: &Seen<'_>, end: SeqNum, lost: Place) {
-        self.latest = Some(Latest {
+        self.repairing.latest = Some(Latest {
             start: p.tcp.seq,
             end,
             at: p.at,
             tsval: p.tcp.timestamps.map(|(tsval, _)| tsval),
-            event: self.events.len().checked_sub(1).filter(|at| self.events[*at].frame == p.frame),
+            event: self
+                .findings
+                .events
+                .len()
+                .checked_sub(1)
+                .filter(|at| self.findings.events[*at].frame == p.frame),
             stall: None,
             spurious: false,
             seen: lost == Place::Behind,
         });
+    }
+
+    /// A packet of the other end passes, which acknowledges.
+    pub(crate) fn ack(&mut self, p: &Seen<'_>) {
+        let t = p.tcp;
+        if let Some((tsval, _)) = t.timestamps {
+            self.timing.stamp(p.at, tsval);
+        }
+        let window = u32::from(t.window) << if t.flags.has(Flags::SYN) { 0 } else { self.offer.scale };
+        let update = self.offer.window.is_some_and(|w| w != window);
+        self.offer.window = Some(window);
+        match &mut self.offer.shut {
+            None if window == 0 => self.offer.shut = Some((p.at, None)),
+            Some((_, open)) if window > 0 && open.is_none() => {
+                *open = Some(p.at);
+                // Until then nothing could be under way, so no timer ran but that of the probes (RFC 9293, 3.8.6.1).
+                // It starts no sooner; what is known of the sender's half may be too much.
+                self.timing.restart(p.at);
+            }
+            _ => {}
+        }
+        if self.synced && self.acks.seen() == 0 {
+            // The handshake's is the first sample.
+            let flight = self.repairing.window_pkts.flight() * self.speech.mss.max(1);
+            self.timing.time_echo(p, self.max.max(p.tcp.ack + flight));
+        }
+        if !self.synced || t.flags.has(Flags::SYN) {
+            return;
+        }
+        self.acks.passes(p.at);
+        if self.una.before(t.ack) {
+            self.advance(p);
+            self.selectively(p);
+        } else if t.ack == self.una {
+            let news = self.selectively(p);
+            let bare = t.payload == 0 && !t.flags.has(Flags::FIN);
+            let duplicate = bare && !self.out.is_empty() && (!update || news);
+            self.end_probe(bare && t.sack.as_slice().is_empty() && self.repairing.probe_copy == Some(t.ack));
+            if duplicate {
+                self.acks.duplicate();
+            }
+            self.findings.counts.dupacks += u64::from(duplicate);
+            if news || duplicate {
+                self.progress(p.at, p.frame, true);
+                self.tell(p.at);
+                self.pending.dupacks = self.acks.duplicates().max(self.out.sacked());
+            } else if update && window > 0 && self.pending.closed {
+                self.progress(p.at, p.frame, true);
+            }
+        }
+        self.pending.closed |= window == 0;
+    }
+
+    /// What an ACK that passes now can answer was seen no later. Some round trips are shorter than all that were timed.
+    fn answered(&self, now: Instant) -> Instant {
+        let least = SOONEST.of(self.timing.trips().receiver_least().unwrap_or_default());
+        Instant::from_nanos(now.as_nanos().saturating_sub(least.as_nanos()))
+    }
+
+    /// Have enough ACKs told of a loss?
+    fn tell(&mut self, now: Instant) {
+        self.acks.tell(now, self.out.sacked(), self.repairing.phase == Phase::Open);
+    }
+
+    /// An ACK of new data.
+    fn advance(&mut self, p: &Seen<'_>) {
+        let to = p.tcp.ack;
+        if self.max.before(to) {
+            // What it acknowledges was not seen here.
+            self.findings.counts.unseen += 1;
+            self.max = to;
+        }
+        self.check_spurious(p);
+        // What was under way until now is what stood still.
+        self.progress(p.at, p.frame, true);
+        let covered = self.out.cover(to, self.answered(p.at));
+        match covered.sample {
+            Some(sent) if !covered.repeated => {
+                self.answered = Some(p.at.since(sent));
+                self.timing.time_receiver(p.at.since(sent));
+            }
+            _ => covered.last.into_iter().for_each(|last| self.timing.time_repeated(p.at.since(last))),
+        }
+        let flight = self.repairing.window_pkts.flight() * self.speech.mss.max(1);
+        self.timing.time_echo(p, self.max.max(p.tcp.ack + flight));
+        if covered.count > 0 && (!covered.repeated || self.timing.stamps()) {
+            self.timing.end_back_off();
+        }
+        self.una = to;
+        self.acks.advance(p.at);
+        // Whether a copy was needed shows only when more is acknowledged (RFC 8985, section 7.4.2).
+        self.end_probe(self.repairing.probe_copy.is_none_or(|end| end.before(to)));
+        self.repairing.window_pkts.on_ack(self.out.count());
+        let over = match self.repairing.phase {
+            Phase::Open => true,
+            Phase::Recovery(until) | Phase::Loss(until) => until.at_or_before(to),
+        };
+        if over {
+            self.repairing.phase = Phase::Open;
+            self.acks.is_over();
+        }
+        self.timing.restart(p.at + self.timing.react());
+        if over && self.out.sacked() > 0 && self.timing.exact().is_some() {
+            self.tell(p.at);
+        }
+        self.pending.emptied = self.out.is_empty().then_some(p.at);
+        self.pending.outstanding = self.out.count();
+        self.pending.dupacks = self.out.sacked();
+        self.pending.waiting = !self.out.is_empty();
+    }
+
+    /// Without timestamps, the sender's half can be had from the ACK that let this go: one before which nothing was
+    /// under way, if the handshake tells how long that takes about, else one before which there was none for long.
+    fn time_answer(&mut self, now: Instant) {
+        let Some(emptied) = self.pending.emptied.filter(|_| !self.timing.stamps() && self.acks.seen() > 1)
+        else {
+            return;
+        };
+        let half = now.since(emptied);
+        if let Some(greeting) = self.timing.greeting() {
+            // What comes sooner was let go by an earlier ACK.
+            if half >= greeting / 2 {
+                self.timing.time_sender(half, 3);
+            }
+            return;
+        }
+        let alone =
+            self.acks.kept().iter().all(|at| *at >= emptied || now.since(*at) > LONG_TRIP.max(half * 3));
+        if alone && self.findings.counts.data > 0 {
+            self.timing.time_sender(half, 2);
+        }
+    }
+
+    /// Takes in the SACK blocks; says whether they were news. A block below the cumulative ACK, or within the second,
+    /// is a DSACK (RFC 2883, section 4): something came twice.
+    fn selectively(&mut self, p: &Seen<'_>) -> bool {
+        let blocks = p.tcp.sack.as_slice();
+        let Some(&(left, right)) = blocks.first() else { return false };
+        self.acks.set_selective(true);
+        let inside = blocks.get(1).is_some_and(|(l, r)| l.at_or_before(left) && right.at_or_before(*r));
+        let duplicate = right.at_or_before(p.tcp.ack) || inside;
+        self.end_probe(duplicate && self.repairing.probe_copy == Some(right));
+        if duplicate && self.repairing.latest.is_some_and(|l| left.before(l.end) && l.start.before(right)) {
+            self.spurious();
+        }
+        let answered = self.answered(p.at);
+        let mut news = false;
+        for (l, r) in &blocks[usize::from(duplicate)..] {
+            news |= l.before(*r) && self.out.sack(*l, *r, answered);
+        }
+        if news {
+            self.acks.note_news();
+            self.tell(p.at);
+        }
+        news
+    }
+
+    /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
+    /// trip. Timestamps show it too: a repair is sent later than what overtook it.
+    fn is_late(&self, p: &Seen<'_>, known: &Known) -> bool {
+        let Some(hole) = known.hole else { return false };
+        let age = p.at.since(hole);
+        let soon = self.timing.trips().least().map_or(OVERTAKEN, |least| SOONEST.of(least));
+        age < soon && (self.acks.told().is_none() || age < OVERTAKEN_TOLD)
+    }
+
+    /// ACKs have told of a loss, and the repair that follows from that was not seen: it was lost on the way here. The
+    /// timer has been restarted with it.
+    fn hidden_repair(&mut self, p: &Seen<'_>) {
+        let Some(told) = self.acks.told().filter(|_| self.repairing.phase == Phase::Open) else { return };
+        let at = told + self.timing.react();
+        if p.sent.since(at) < LEAST_WAIT {
+            return;
+        }
+        let (repair, certainty, lost) = (Repair::FastRetransmit, Certainty::Likely, Place::Before);
+        let (frame, by, inferred, spurious) = (p.frame, self.by, true, false);
+        self.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
+        self.timing.restart(at.max(self.timing.restarted(p.sent)));
+        self.pending.double = true;
+    }
+
+    /// The timer has expired: once, or, if there may be repairs that are not seen, as often as fits into the silence.
+    fn expire(&mut self, p: &Seen<'_>, hidden: bool, lost: Place, certainty: Certainty) {
+        if hidden && self.timing.exact().is_some() {
+            self.expire_by_clock(p, lost, certainty);
+            return;
+        }
+        if hidden {
+            self.hidden_repair(p);
+        }
+        let waited = self.timing.waited(p.sent);
+        let k = if hidden { self.timing.expiries(waited) } else { 1 };
+        let seen = self.max != p.tcp.seq;
+        let first = self.timing.wait();
+        if seen && self.timing.factor() == 1 {
+            self.shown.timed = Some(waited);
+        }
+        self.timing.back_off(k);
+        for n in 1..=k {
+            let inferred = n < k || !seen;
+            // What was not seen is put where the doubling has it, counted back from the one that was.
+            let share = if k == 1 { 1.0 } else { ((1_u64 << n) - 1) as f64 / ((1_u64 << k) - 1) as f64 };
+            let span = waited.max(first);
+            let back = (span.as_nanos() as f64 * (1.0 - share)) as u64;
+            let at = Instant::from_nanos(if n < k { p.sent } else { p.at }.as_nanos().saturating_sub(back));
+            let certainty = if inferred { certainty.min(Certainty::Likely) } else { certainty };
+            let repair = Repair::Timeout;
+            self.note(Event {
+                at,
+                frame: p.frame,
+                by: self.by,
+                repair,
+                inferred,
+                certainty,
+                lost,
+                spurious: false,
+            });
+        }
+        self.timed_out(p);
+    }
+
+    /// The same where its clock tells what it did.
+    fn expire_by_clock(&mut self, p: &Seen<'_>, lost: Place, certainty: Certainty) {
+        let found = self.schedule(p, self.max.before(p.tcp.seq));
+        let Schedule { first, timeouts, from, .. } = found;
+        let seen = self.max != p.tcp.seq;
+        let (frame, by, spurious) = (p.frame, self.by, false);
+        let note = |s: &mut Self, at, repair, inferred: bool| {
+            let certainty = if inferred { certainty.min(Certainty::Likely) } else { certainty };
+            s.note(Event { at, frame, by, repair, inferred, certainty, lost, spurious });
+        };
+        match first {
+            First::Fast => {
+                note(self, from, Repair::FastRetransmit, true);
+                self.timing.end_back_off();
+                self.pending.double = true;
+            }
+            First::Probe => {
+                note(self, if timeouts > 0 { from } else { p.at }, Repair::Probe, timeouts > 0);
+                self.repairing.probed = true;
+                self.timing.restart(if timeouts > 0 { from } else { p.sent });
+            }
+            // A sender that probes tails does so before its first timeout, unless it repairs (RFC 8985, section 7.2).
+            First::Nothing if found.on_time && self.acks.news() > 1 => {
+                self.pending.double |= self.has_rack_tlp() && self.may_probe();
+            }
+            First::Nothing => {}
+        }
+        if timeouts == 0 {
+            return;
+        }
+        for n in 1..=timeouts {
+            let last = n == timeouts;
+            self.timing.back_off(1);
+            note(self, if last { p.at } else { found.expiry(n) }, Repair::Timeout, !last || !seen);
+        }
+        self.timed_out(p);
+    }
+
+    /// The timer has expired when this was sent.
+    fn timed_out(&mut self, p: &Seen<'_>) {
+        // Packets since the last timeout, up to here, were repairs.
+        self.pending.double |= self.repairing.last_timeout.is_some()
+            && self.una.before(self.repairing.resent_to)
+            && !p.tcp.seq.before(self.max);
+        // An ACK after the last one has let out the repair of what came next, which was not seen.
+        let repaired = self.timing.losses() && self.acks.news() > 0;
+        self.pending.double |= repaired && matches!(self.repairing.phase, Phase::Loss(_));
+        let told = self.acks.hints().is_some() || matches!(self.repairing.phase, Phase::Recovery(_));
+        self.pending.double |= told && self.timing.losses() && self.has_rack_tlp();
+        (self.repairing.last_timeout, self.repairing.repairs_left) = (Some(p.sent), true);
+        self.repairing.repaired_to = p.tcp.seq_end();
+        self.findings.counts.backoff_max = self.findings.counts.backoff_max.max(self.timing.factor());
+        self.timing.restart(p.sent);
+        // The sender repeats all that was under way, also what was not seen here; limited transmit adds to it (RFC
+        // 3042).
+        let flight = self.repairing.window_pkts.flight() * self.speech.mss.max(1);
+        self.repairing.resent_to = self.max.max(self.una.max(p.tcp.seq_end()) + flight);
+        self.repairing.window_pkts.on_timeout();
+        let to = match self.repairing.phase {
+            Phase::Loss(to) => to,
+            // At least two segments were under way since the last ACK, and the probe.
+            _ if self.timing.exact().is_some() && !self.timing.at_sender() => {
+                self.una + (2 + u32::from(self.repairing.probed)) * self.speech.mss
+            }
+            _ => self.max,
+        };
+        self.repairing.phase = Phase::Loss(if self.max.before(to) { to } else { self.max });
+        self.acks.expire();
+    }
+
+    /// Takes an event down.
+    pub(crate) fn note(&mut self, event: Event) {
+        self.findings.counts.add(&event);
+        self.pending.add(&event, self.timing.factor());
+        if self.findings.events.len() < MOST_EVENTS {
+            self.findings.events.push(event);
+        }
+    }
+
+    /// An ACK of new data after a repair: does it answer the original? Eifel (RFC 3522): it echoes a timestamp from
+    /// before the repair. Without timestamps: it came sooner than any round trip.
+    fn check_spurious(&mut self, p: &Seen<'_>) {
+        let Some(latest) = self
+            .repairing
+            .latest
+            .filter(|l| l.seen && l.start.before(p.tcp.ack) && self.una.at_or_before(l.start))
+        else {
+            return;
+        };
+        // RFC 5682, section 2.1: the acknowledgment covers what was not sent again, and no duplicate came before.
+        let beyond = latest.end.before(p.tcp.ack) && self.pending.dupacks == 0 && self.pending.timeouts > 0;
+        let early = match (latest.tsval, p.tcp.timestamps) {
+            (Some(sent), Some((_, echoed))) => SeqNum(echoed).before(SeqNum(sent)),
+            _ => {
+                beyond
+                    || self
+                        .timing
+                        .trips()
+                        .receiver_least()
+                        .is_some_and(|least| p.at.since(latest.at) < TOO_SOON.of(least))
+            }
+        };
+        if early {
+            self.spurious();
+        }
+    }
+
+    /// The latest repair was not needed.
+    fn spurious(&mut self) {
+        let Some(latest) = self.repairing.latest.as_mut().filter(|l| !l.spurious) else { return };
+        latest.spurious = true;
+        self.findings.counts.spurious += 1;
+        if let Some(event) = latest.event.and_then(|at| self.findings.events.get_mut(at)) {
+            event.spurious = true;
+        }
+        match latest.stall.and_then(|at| self.findings.stalls.get_mut(at)) {
+            Some(stall) => stall.was_spurious(),
+            None => self.pending.spurious = true,
+        }
+    }
+
+    /// New data jumps over a hole. If that is the first after a timeout, it leaves before what counts as lost (RFC
+    /// 5682, section 3, step 2b), so all before it was under way at the timeout.
+    fn under_way_then(&mut self, seq: SeqNum) {
+        if self.repairing.last_timeout.is_some_and(|at| at >= self.timing.sent_before())
+            && self.timing.answers()
+        {
+            self.repairing.phase = Phase::Loss(seq);
+            self.acks.is_over();
+        }
+    }
+
+    /// RFC 8985, section 6.2: something has arrived that was sent after it.
+    fn overtaken(&self, known: &Known) -> bool {
+        known.last.zip(self.out.delivered()).is_some_and(|((at, _), delivered)| at < delivered)
+    }
+
+    /// The segment was never seen, and something behind it was sent again since the timeout: so was this, and was lost
+    /// as well. Or new data has followed the repairs, and this does not follow from what was acknowledged since.
+    fn was_passed_over(&self, p: &Seen<'_>, known: &Known) -> bool {
+        let overtaken = p.tcp.seq_end().before(self.repairing.repaired_to);
+        let again = !self.repairing.repairs_left
+            && p.sent > self.acks.advanced() + self.timing.react() + ANSWER_BY_ECHO;
+        self.acks.selective() && known.hole.is_some() && (overtaken || again)
+    }
+
+    /// The segment that is sent again now was sent again before.
+    fn was_repaired(&self, known: &Known, seq: SeqNum) -> bool {
+        let again = self
+            .repairing
+            .latest
+            .is_some_and(|l| l.start == seq && !matches!(self.repairing.phase, Phase::Open));
+        (known.hole.is_none() && known.seen > 1) || (known.hole.is_some() && again)
+    }
+
+    /// The segment was sent again since the timeout, and that was lost as well.
+    fn repair_lost(&self, known: &Known) -> bool {
+        let repaired =
+            known.seen > 1 && known.last.is_some_and(|(at, _)| Some(at) >= self.repairing.last_timeout);
+        self.overtaken(known) && repaired
+    }
+
+    /// New data leaves: with an ACK or with other data, or by itself.
+    fn note_pace(&mut self, now: Instant) {
+        if !self.timing.at_sender() {
+            return;
+        }
+        let heard = self.acks.latest().map_or(Duration::MAX, |at| now.since(at));
+        let quiet = heard.min(self.timing.quiet());
+        self.speech.alone += u32::from(quiet > BUSY);
+    }
+
+    /// Much of its new data leaves by itself.
+    fn paces(&self) -> bool {
+        u64::from(self.speech.alone) * PACES > self.findings.counts.data
+    }
+
+    /// The first segment is sent again, which restarts the timer (Linux: `tcp_xmit_retransmit_queue`).
+    fn restart_at_sender(&mut self, p: &Seen<'_>) {
+        if self.timing.at_sender() && p.tcp.seq.at_or_before(self.una) {
+            self.timing.restart(p.sent);
+        }
+    }
+
+    /// This comes after a silence, and may be the application's.
+    fn may_be_lone(&mut self, p: &Seen<'_>, asked: Option<Instant>) {
+        let Some(asked) = asked.filter(|_| self.speech.last_data.is_none()) else { return };
+        let closed = matches!(self.offer.shut, Some((_, None)));
+        let full = p.tcp.payload * 2 >= self.speech.announced;
+        if !self.timing.losses() || self.timing.at_sender() || closed || !full {
+            return;
+        }
+        // The timer began when the sender had been asked, or when a probe of the tail was lost as well, after two round
+        // trips (RFC 8985, section 7.2).
+        let began = asked + self.timing.react();
+        let probe =
+            self.timing.trips().trip() * if self.acks.selective() && !self.timing.plain() { 2 } else { 0 };
+        let waited = p.sent.since(began);
+        if waited >= self.timing.rto() {
+            let (mut timer, factor) = self.timing.timer();
+            timer.restart(if waited > probe + self.timing.rto() / 2 { began + probe } else { began });
+            let (at, sent, frame, tcp) = (p.at, p.sent, p.frame, *p.tcp);
+            self.lone = Some(Lone { at, sent, frame, tcp, timer: (timer, factor), max: self.max });
+        }
+    }
+
+    /// The next segment passes: the ACK of the one that came alone has let it go, or it has not.
+    fn was_lone(&mut self, p: &Seen<'_>, asked: Option<Instant>) {
+        let Some(lone) = self.lone.take() else { return };
+        let again = asked.is_some_and(|asked| asked > lone.at);
+        if again || !self.acked_since(lone.at, p) {
+            return;
+        }
+        let (before, max, pending) = (self.timing.timer().0, self.max, self.pending.clone());
+        self.timing.turn_back(lone.timer);
+        self.max = lone.max;
+        let told = self.findings.counts.timeouts;
+        let then = Seen { at: lone.at, frame: lone.frame, tcp: &lone.tcp, sent: lone.sent };
+        self.expire(&then, true, Place::Before, Certainty::Possible);
+        let silence =
+            self.findings.stalls.last_mut().filter(|s| s.to == lone.at && s.cause == Cause::DataUnavailable);
+        if let Some(stall) = silence.filter(|_| self.findings.counts.timeouts > told) {
+            (stall.cause, stall.certainty) = (Cause::ContinuousLoss, Certainty::Possible);
+            (stall.repair, stall.lost) = (Some(Repair::Timeout), Place::Before);
+            stall.timeouts = u32::try_from(self.findings.counts.timeouts - told).unwrap_or(u32::MAX);
+            stall.backoff = self.timing.factor();
+        }
+        // The state of before returns, and the ACK has ended the back-off.
+        self.timing.turn_back((before, 1));
+        (self.max, self.pending) = (max, pending);
+    }
+
+    /// The packet that passes now follows from an ACK of the one that passed then, and from nothing else.
+    fn acked_since(&self, then: Instant, p: &Seen<'_>) -> bool {
+        let Some(answered) = self.acks.latest() else { return false };
+        let gap = p.at.since(answered);
+        let least = SOONEST.of(self.timing.react_least()).max(LONE_LEAST);
+        answered >= then
+            && gap >= least
+            && gap <= self.timing.react() * 2 + self.timing.slack(self.timing.react() / 2)
+    }
+
+    /// Takes in what other connections of the capture show of such an end.
+    pub(crate) fn look_around(&mut self, around: Around) {
+        self.timing.look_around(around);
+    }
+
+    /// 0 for the end that opened the connection.
+    pub(crate) fn by(&self) -> u8 {
+        self.by
+    }
+
+    /// Its round trips, clock and timer.
+    pub(crate) fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// Round trips, clock and timer, for what the handshake and the other end show.
+    pub(crate) fn timing_mut(&mut self) -> &mut Timing {
+        &mut self.timing
+    }
+
+    /// Findings about it.
+    pub(crate) fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// Takes what it has just shown.
+    pub(crate) fn take_shown(&mut self) -> Shown {
+        let rate = self.timing.clock_found();
+        Shown { rate, ..core::mem::take(&mut self.shown) }
+    }
+
+    /// Gives up all that is known of it: what was found, and its round trips.
+    pub(crate) fn into_parts(self) -> (Findings, Timing) {
+        (self.findings, self.timing)
+    }
+
+    /// Its numbering is known: where its data begins.
+    pub(crate) fn numbering(&self) -> Option<SeqNum> {
+        self.synced.then_some(self.start)
+    }
+
+    /// Says whether it has finished, and all is acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.speech.fin && self.out.is_empty()
+    }
+
+    /// Nothing is under way that was seen.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// When it sent new data last.
+    pub(crate) fn last_data(&self) -> Option<Instant> {
+        self.speech.last_data
+    }
+
+    /// When the receiver closed its window and opened it again, since it sent new data last.
+    pub(crate) fn shut(&self) -> Option<(Instant, Option<Instant>)> {
+        self.offer.shut
+    }
+
+    /// The latest progress and its frame.
+    pub(crate) fn since(&self) -> (Instant, u64) {
+        (self.pending.since, self.pending.since_frame)
+    }
+
+    /// Takes how long the other end has just waited before it acknowledged what was sent once.
+    pub(crate) fn take_answered(&mut self) -> Option<Duration> {
+        self.answered.take()
+    }
+
+    /// Its SYN allows selective acknowledgments.
+    pub(crate) fn offers_sack(&mut self, on: bool) {
+        self.acks.set_selective(on);
+    }
+
+    /// The other end's SYN announces its window scale and its largest segment.
+    pub(crate) fn is_offered(&mut self, scale: u8, mss: u32) {
+        (self.offer.scale, self.speech.announced) = (scale, mss);
+    }
+
+    /// The handshake is over: silences begin here.
+    pub(crate) fn is_open(&mut self, at: Instant, frame: u64, opener: bool) {
+        (self.pending.since, self.pending.since_frame) = (at, frame);
+        if opener {
+            self.timing.restart(at);
+            self.opened = true;
+        }
     }
 }

@@ -5,7 +5,6 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use crate::{Analyzer, AnalyzerLimits, Cause, Certainty, FlowReport, Place, Repair, Vantage};
 
-mod hidden;
 mod kernel;
 mod quic;
 mod silences;
