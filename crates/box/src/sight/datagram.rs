@@ -29,9 +29,9 @@ impl Record {
         half.since = now;
         if !half.flags.has(Half16::WAITING) || now.since(half.sent) > half.keeps_asking() {
             half.flags.set(Half16::WAITING);
-            (half.restart, half.sent, half.timeouts) = (now, now, 1);
+            (half.waits_since, half.sent, half.expiries) = (now, now, 0);
         } else if now.since(half.sent) > AT_ONCE.max(half.srtt() / 2) {
-            (half.sent, half.timeouts) = (now, half.timeouts.saturating_add(1));
+            (half.sent, half.expiries) = (now, half.expiries.saturating_add(1));
         }
     }
 
@@ -41,8 +41,8 @@ impl Record {
             book.ended(Stall { ended: true, ..stall });
         }
         let half = &mut self.halves[d];
-        if half.flags.take(Half16::WAITING) && half.timeouts == 1 {
-            let trip = now.since(half.restart);
+        if half.flags.take(Half16::WAITING) && half.expiries == 0 {
+            let trip = now.since(half.waits_since);
             half.receiver_us = Half::smooth(half.receiver_us, trip);
             book.round_trip(1 - d, trip);
         }
@@ -52,8 +52,8 @@ impl Record {
     /// The stall of a QUIC connection whose direction `d` asks and hears nothing.
     pub fn starving(&self, now: Micros, d: usize) -> Option<Stall> {
         let half = &self.halves[d];
-        let asks = self.flags.has(Record16::QUIC) && half.flags.has(Half16::WAITING) && half.timeouts > 1;
-        let length = now.since(half.restart);
+        let asks = self.flags.has(Record16::QUIC) && half.flags.has(Half16::WAITING) && half.expiries > 0;
+        let length = now.since(half.waits_since);
         if !asks || length <= half.patience() || now.since(half.sent) > half.keeps_asking() {
             return None;
         }
@@ -69,7 +69,7 @@ impl Record {
             repair: None,
             timeouts: 0,
             backoff: 0,
-            outstanding: half.timeouts,
+            outstanding: half.expiries.saturating_add(1),
             wait_ms: half.wait_ms,
             ended: false,
         })
@@ -79,6 +79,6 @@ impl Record {
 impl Half {
     /// How long after its latest packet it may ask again for the same.
     fn keeps_asking(&self) -> Duration {
-        ANEW.max(self.sent.since(self.restart) * 2 + self.srtt() * 4)
+        ANEW.max(self.sent.since(self.waits_since) * 2 + self.srtt() * 4)
     }
 }

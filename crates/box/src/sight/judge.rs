@@ -30,7 +30,7 @@ impl Half {
             () if self.flags.has(Half16::RECOVERY) => SenderState::Recovery,
             () => SenderState::Open,
         };
-        let (waited, silent, srtt) = (now.since(self.restart), now.since(self.since), self.srtt());
+        let (waited, silent, srtt) = (now.since(self.waits_since), now.since(self.since), self.srtt());
         let react = Duration::from_micros(self.sender_us.into());
         let duplicates = u32::from(self.dupacks);
         RepairEvidence {
@@ -47,7 +47,7 @@ impl Half {
                 pto: (srtt * 2 + DELAYED_ACK).min(self.rto()),
                 factor: 1 << self.backoff,
                 // Without progress since, the timer was restarted by the timeout itself.
-                since_timeout: (state == SenderState::Loss && self.timeouts > 0).then_some(waited),
+                since_timeout: (state == SenderState::Loss && self.expiries > 0).then_some(waited),
                 srtt: (srtt > Duration::ZERO).then_some(srtt),
                 probed: self.flags.has(Half16::PROBED),
                 ..TimerEvidence::default()
@@ -85,7 +85,7 @@ impl Half {
             lost: if cause.is_loss() { lost } else { Lost::UNKNOWN },
             certainty,
             repair: self.repair,
-            timeouts: self.timeouts,
+            timeouts: self.expiries,
             backoff: self.backoff,
             outstanding: self.under_way(),
             wait_ms: self.wait_ms,
@@ -112,7 +112,7 @@ impl Half {
             only_fin: self.flags.has(Half16::FIN) && self.una + 1 == self.max,
             closed: self.flags.has(Half16::SHUT),
             repair: self.repair.filter(|r| *r != Repair::Unknown),
-            timeouts: self.timeouts.into(),
+            timeouts: self.expiries.into(),
             spurious: self.flags.has(Half16::SPURIOUS),
             double: self.flags.has(Half16::DOUBLE),
             dropped: Some(unrepaired),

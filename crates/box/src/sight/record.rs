@@ -118,10 +118,11 @@ pub struct Half {
     /// The highest ACK seen, and the end of the highest byte.
     pub una: SeqNum,
     pub max: SeqNum,
-    /// The latest progress; of what is not TCP, the latest packet.
+    /// The latest progress. Of what is not TCP, each packet is one.
     pub since: Micros,
-    /// When the retransmission timer was restarted; of QUIC, when it asked first of what is unanswered.
-    pub restart: Micros,
+    /// Since when an answer is waited for: when the retransmission timer was restarted (RFC 6298, section 5), or QUIC
+    /// sent the first packet that is unanswered (RFC 9002, section 6.2.1).
+    pub waits_since: Micros,
     /// The latest data.
     pub sent: Micros,
     pub sample_end: SeqNum,
@@ -141,8 +142,9 @@ pub struct Half {
     pub mss: u16,
     /// The longest wait in the box since the last progress, milliseconds.
     pub wait_ms: u16,
-    /// Expiries of the timer since the last progress; of a handshake, SYNs again; of QUIC, how often it asked.
-    pub timeouts: u8,
+    /// Expiries of the sender's timer since the last progress, as packets show them: the same bytes, the same SYN, or
+    /// of QUIC one more packet to the silent end.
+    pub expiries: u8,
     pub repair: Option<Repair>,
     pub lost: Lost,
     /// Segments that the last progress told of beyond a gap.
@@ -206,7 +208,7 @@ impl Record {
     pub fn new(key: FlowKey, user: u32, now: Micros) -> Self {
         let mut flags = Record16::default();
         flags.put(Record16::TCP, key.proto == narrows_wire::Proto::TCP);
-        let half = Half { since: now, restart: now, sent: now, ..Half::default() };
+        let half = Half { since: now, waits_since: now, sent: now, ..Half::default() };
         Self { key, flags, chain: NIL, user, seen: now, halves: [half.clone(), half] }
     }
 

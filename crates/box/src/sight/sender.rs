@@ -41,7 +41,7 @@ impl Half {
             recover: start,
             latest: start,
             since: now,
-            restart: now,
+            waits_since: now,
             sent: now,
             queued,
             receiver_us,
@@ -143,7 +143,7 @@ impl Half {
             }
             (self.trip_end, self.trip_packets) = (self.max, 0);
         }
-        (self.dupacks, self.restart) = (0, now);
+        (self.dupacks, self.waits_since) = (0, now);
         self.flags.take(Half16::PROBED);
         self.flags.set(Half16::ACKED);
         if self.recover.at_or_before(to) {
@@ -192,10 +192,10 @@ impl Half {
             self.gaps_of(scene).holes.add(self.max, seq, now);
         }
         if self.flags.take(Half16::ACKED) {
-            self.time_sender(now.since(self.restart), scene.whose.2, scene.book);
+            self.time_sender(now.since(self.waits_since), scene.whose.2, scene.book);
         }
         if idle {
-            self.restart = now;
+            self.waits_since = now;
         }
         if !self.flags.has(Half16::SAMPLING) && !self.flags.has(Half16::SAMPLED) {
             self.flags.set(Half16::SAMPLING);
@@ -302,18 +302,18 @@ impl Half {
                 if self.flags.take(Half16::RECOVERY) {
                     self.flags.set(Half16::DOUBLE);
                 }
-                self.timeouts = self.timeouts.saturating_add(1);
+                self.expiries = self.expiries.saturating_add(1);
                 self.backoff = (self.backoff + 1).min(15);
                 self.flags.set(Half16::LOSS);
-                (self.recover, self.restart) = (self.max, now);
+                (self.recover, self.waits_since) = (self.max, now);
             }
             Repair::FastRetransmit => {
                 self.flags.set(Half16::RECOVERY);
-                (self.recover, self.restart) = (self.max, now);
+                (self.recover, self.waits_since) = (self.max, now);
             }
             Repair::Probe => {
                 self.flags.set(Half16::PROBED);
-                self.restart = now;
+                self.waits_since = now;
             }
             _ => {}
         }
@@ -332,7 +332,7 @@ impl Half {
     /// What was seen since the last progress is over with.
     #[inline]
     pub fn settle(&mut self) {
-        (self.wait_ms, self.timeouts, self.repair, self.lost, self.told) = (0, 0, None, Lost::UNKNOWN, 0);
+        (self.wait_ms, self.expiries, self.repair, self.lost, self.told) = (0, 0, None, Lost::UNKNOWN, 0);
         self.flags.take(Half16::DOUBLE);
         self.flags.take(Half16::SPURIOUS);
     }

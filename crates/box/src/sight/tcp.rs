@@ -53,13 +53,13 @@ impl Record {
             known
         };
         if again {
-            self.halves[d].timeouts = self.halves[d].timeouts.saturating_add(1);
+            self.halves[d].expiries = self.halves[d].expiries.saturating_add(1);
             return;
         }
         if answer {
             self.flags.set(Record16::ANSWERED);
             let other = &self.halves[1 - d];
-            if self.flags.has(Record16::OPENED) && other.timeouts == 0 {
+            if self.flags.has(Record16::OPENED) && other.expiries == 0 {
                 // The SYN until its answer, without the wait here: from here to the one that was called and back.
                 let half = now.since(other.since).saturating_sub(other.wait());
                 self.halves[1 - d].receiver_us = Half::smooth(0, half);
@@ -86,7 +86,7 @@ impl Record {
             return;
         }
         let syn = self.halves[opener].since;
-        if self.flags.has(Record16::ANSWERED) && self.halves[1 - opener].timeouts == 0 {
+        if self.flags.has(Record16::ANSWERED) && self.halves[1 - opener].expiries == 0 {
             let answer = &self.halves[1 - opener];
             let half = now.since(answer.since).saturating_sub(answer.wait());
             self.halves[1 - opener].receiver_us = Half::smooth(0, half);
@@ -105,7 +105,7 @@ impl Record {
     /// What a handshake that takes too long looks like.
     pub fn handshake_stall(&self, now: Micros, syn: Micros, ended: bool) -> Stall {
         let opener = self.opener();
-        let again = [0, 1].map(|d: usize| self.halves[d].timeouts);
+        let again = [0, 1].map(|d: usize| self.halves[d].expiries);
         let by = if again[1 - opener] > 0 { 1 - opener } else { opener };
         let repeated = again[0].saturating_add(again[1]);
         let length = now.since(syn);
