@@ -1,19 +1,39 @@
-//! One file a command. Without features this is the box alone, for a router; `terminal` adds `setup` and `top`, `lab`
-//! experiments with real stacks, and `diagnose` and `research` the commands of `narrows-commands` and `replay`.
+//! One file a command. With the feature `box` alone this is the box for a router; `terminal` adds `setup` and `top`, `lab`
+//! experiments with real stacks, `diagnose` the diagnosis of captures, and `research` the simulator, the models and
+//! `replay`.
+
+#[cfg(any(feature = "diagnose", feature = "research"))]
+use crate::say;
 
 #[cfg(feature = "lab")]
 pub mod demo;
+#[cfg(feature = "diagnose")]
+pub mod diagnose;
+#[cfg(feature = "box")]
 pub mod doctor;
 #[cfg(feature = "lab")]
 pub mod lab;
+#[cfg(feature = "research")]
+pub mod league;
+#[cfg(feature = "research")]
+pub mod model;
+#[cfg(feature = "box")]
 pub mod packaging;
 #[cfg(feature = "research")]
+pub mod plan;
+#[cfg(all(feature = "box", feature = "research"))]
 pub mod replay;
+#[cfg(feature = "research")]
+pub mod reproduce;
+#[cfg(feature = "box")]
 pub mod run;
 #[cfg(feature = "lab")]
 pub mod senders;
 #[cfg(feature = "terminal")]
 pub mod setup;
+#[cfg(feature = "research")]
+pub mod sim;
+#[cfg(feature = "box")]
 pub mod status;
 #[cfg(feature = "terminal")]
 pub mod top;

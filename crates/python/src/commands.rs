@@ -8,5 +8,5 @@ use pyo3::prelude::*;
 /// of the program: nothing of Python is asked meanwhile.
 #[pyfunction]
 pub(crate) fn command(py: Python<'_>, args: Vec<OsString>) -> u8 {
-    py.detach(|| narrows_commands::main(args))
+    py.detach(|| narrows_cli::main(args))
 }

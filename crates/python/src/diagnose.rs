@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use narrows_commands::diagnose::WhatIfQuestion;
+use narrows_cli::diagnose::WhatIfQuestion;
 use narrows_diagnose::files::Inputs;
 use narrows_diagnose::{
     Analyzer, AnalyzerLimits, ColumnValues, Overall, QuicAnalyzer, Tables, page, quic_page,
@@ -110,7 +110,7 @@ pub(crate) fn what_if(
         buffer: buffer.as_deref(),
         scenario: scenario.as_deref(),
     };
-    let told = py.detach(|| narrows_commands::diagnose::what_if(&captures, &asked, over_s));
+    let told = py.detach(|| narrows_cli::diagnose::what_if(&captures, &asked, over_s));
     Ok(told.map_err(refused)?.to_string())
 }
 

@@ -1,7 +1,6 @@
 //! `narrows demo`: a thin link getting better, with real kernel TCP: drop-tail, then TAQ, then a kernel peer.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use narrows_lab::peers::{Peer, kind_of};
@@ -9,6 +8,7 @@ use narrows_lab::suite::DisciplineOutcome;
 use narrows_lab::{Machines, Outcome, Release, Scenario, Suite, SuiteOptions, bench, table};
 
 use super::lab;
+use crate::{FAILURE, SUCCESS};
 
 /// The workload of the demonstration is an experiment like any other.
 const SCENARIO: &str = include_str!("../../../../experiments/taq/lab/objects-200ms.toml");
@@ -54,7 +54,7 @@ fn machines(args: &Args) -> anyhow::Result<Option<Machines>> {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let machines = machines(&args)?;
     if let (None, Err(why)) = (&machines, bench::available()) {
         eprintln!("narrows demo: {why:#}.");
@@ -62,7 +62,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             "What works without: 'narrows doctor' (what this machine can do, and the remedy for each \"no\"), and \
              from the source 'make test' (the disciplines under a scripted clock)."
         );
-        return Ok(ExitCode::FAILURE);
+        return Ok(FAILURE);
     }
     let scenario = Scenario::parse(
         SCENARIO,
@@ -102,7 +102,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         println!("To look at, in a browser: file://{}", page.display());
     }
     println!("({} s)", begun.elapsed().max(Duration::from_secs(1)).as_secs());
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 fn find<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a DisciplineOutcome> {

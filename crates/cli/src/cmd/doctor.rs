@@ -1,9 +1,10 @@
 //! `narrows doctor`: what this machine can do.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use narrows_box::{self as live, Finding, Need};
+
+use crate::{FAILURE, SUCCESS};
 
 /// Arguments of `narrows doctor`.
 #[derive(clap::Args)]
@@ -17,7 +18,7 @@ pub struct Args {
 }
 
 /// Runs the command: success if a box can run here.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     if args.clean {
         // Without a packet filter there are no rules to be left, but there may be namespaces.
         #[cfg_attr(not(feature = "lab"), expect(unused_mut, reason = "the lab adds to it"))]
@@ -30,7 +31,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         if removed.is_empty() {
             println!("nothing was left by a killed box or lab");
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(SUCCESS);
     }
     let findings = live::examine(&args.state_dir);
     for (need, title) in [
@@ -46,10 +47,10 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     experiments();
     if live::can_run(&findings) {
         println!("A box can run here.");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(SUCCESS);
     }
     println!("A box cannot run here: see each no above.");
-    Ok(ExitCode::FAILURE)
+    Ok(FAILURE)
 }
 
 fn show(finding: &Finding) {

@@ -1,7 +1,6 @@
 //! `narrows lab`: an experiment with real kernel TCP, from a file.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -13,6 +12,8 @@ use narrows_lab::{
 };
 
 use progress::Show;
+
+use crate::{FAILURE, SUCCESS};
 
 mod progress;
 mod sender;
@@ -49,7 +50,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let mut scenario = Scenario::load(&args.file, &args.set)?;
     for line in &scenario.ignored {
         eprintln!("{line}");
@@ -76,13 +77,13 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     };
     if outcome.disciplines.iter().all(|d| d.runs.is_empty()) {
         // Why has been said as it happened.
-        return Ok(ExitCode::FAILURE);
+        return Ok(FAILURE);
     }
     print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
     for path in write(&outcome, None, &args.out)? {
         println!("{}", path.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// Machines with a kernel of this series, in which this very program runs.
@@ -101,7 +102,7 @@ fn lend(scenario: &mut Scenario) -> anyhow::Result<Option<sender::Lent>> {
 }
 
 /// Runs one job of the lab inside a virtual machine, and leaves its record for the host.
-pub fn guest_main() -> anyhow::Result<ExitCode> {
+pub fn guest_main() -> anyhow::Result<u8> {
     let work = || -> anyhow::Result<()> {
         let mut job = GuestJob::read()?;
         let lent = lend(&mut job.scenario)?;
@@ -114,10 +115,10 @@ pub fn guest_main() -> anyhow::Result<ExitCode> {
         GuestJob::leave(&record)
     };
     match work() {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => Ok(SUCCESS),
         Err(e) => {
             say(&Say::<()>::Failed(format!("{e:#}")));
-            Ok(ExitCode::FAILURE)
+            Ok(FAILURE)
         }
     }
 }
@@ -161,6 +162,6 @@ pub struct WorkerArgs {
 }
 
 /// Runs a part of the lab inside a namespace.
-pub fn worker_main(args: WorkerArgs) -> anyhow::Result<ExitCode> {
-    worker::main(&args.role, &args.spec).map(|()| ExitCode::SUCCESS)
+pub fn worker_main(args: WorkerArgs) -> anyhow::Result<u8> {
+    worker::main(&args.role, &args.spec).map(|()| SUCCESS)
 }

@@ -1,13 +1,14 @@
 //! Manual pages and completions, from the flags themselves.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Command;
 use clap_complete::{Shell, generate_to};
 use clap_mangen::roff::{Roff, bold, italic, roman};
 use narrows_box::{Shape, TABLE};
+
+use crate::SUCCESS;
 
 /// Arguments of `narrows packaging`.
 #[derive(clap::Args)]
@@ -17,7 +18,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn main(args: &Args, mut command: Command) -> anyhow::Result<ExitCode> {
+pub fn main(args: &Args, mut command: Command) -> anyhow::Result<u8> {
     let man = args.dir.join("man");
     let cannot = || format!("cannot write into {}", args.dir.display());
     std::fs::create_dir_all(&man).with_context(cannot)?;
@@ -41,7 +42,7 @@ pub fn main(args: &Args, mut command: Command) -> anyhow::Result<ExitCode> {
     // Files: section 5.
     std::fs::write(man.join("narrows.toml.5"), settings()).with_context(cannot)?;
     page(command, "narrows").with_context(cannot)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// The page of the settings file: the options of the box.

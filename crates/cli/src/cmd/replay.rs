@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use narrows_qdisc::{Direction, Event, Framing, Reason, ShaperConfig, Side, Spec};
@@ -12,6 +11,8 @@ use narrows_sim::replay::{Arrival, Prefix, ReplayDirection, ReplayLink, ReplayRe
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::capture::{CaptureError, CaptureErrorKind, Reader, Skipped, Writer};
 use serde_json::{Value, json};
+
+use crate::SUCCESS;
 
 /// Arguments of `narrows replay`.
 #[derive(clap::Args)]
@@ -123,7 +124,7 @@ struct Outcome {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     if let Some(dir) = &args.out {
         std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     }
@@ -145,7 +146,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     for line in outcomes.first().map(remarks).unwrap_or_default() {
         eprintln!("{}: {line}", args.capture.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 fn one(args: &Args, discipline: &Spec) -> anyhow::Result<Outcome> {

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, ValueHint, value_parser};
 use narrows_box::{self as live, OptionRow, Options, Shape, Source, TABLE};
 
 use crate::log::LogFlags;
+
+use crate::{FAILURE, SUCCESS, WRONG};
 
 /// Arguments of `narrows run`.
 #[derive(clap::Args)]
@@ -109,26 +110,26 @@ impl Flags {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let log = args.log.open()?;
     let last = log.clone();
     Ok(match live::run(&args.flags.source(), move |news| log.write(news)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => SUCCESS,
         Err(error) => {
             last.error(&error);
-            ExitCode::from(2)
+            WRONG
         }
     })
 }
 
 /// Runs `narrows check`: success if nothing is wrong.
-pub fn check(args: CheckArgs) -> anyhow::Result<ExitCode> {
+pub fn check(args: CheckArgs) -> anyhow::Result<u8> {
     let found = live::check(&Source { config: Some(args.config), ..Source::default() })?;
     found.means.iter().for_each(|line| println!("{line}"));
     found.wrong.iter().for_each(|line| println!("WRONG  {line}"));
     if found.wrong.is_empty() {
         println!("Nothing is wrong; nothing was started.");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(SUCCESS);
     }
-    Ok(ExitCode::FAILURE)
+    Ok(FAILURE)
 }

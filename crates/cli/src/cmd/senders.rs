@@ -2,7 +2,6 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,6 +11,8 @@ use clap::Subcommand;
 use narrows_senders::{self as senders, Loaded, Sender, SenderPhase, Socket, SpreadingDriver};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::SUCCESS;
 
 /// Arguments of `narrows senders`.
 #[derive(clap::Args)]
@@ -62,7 +63,7 @@ struct LoadArgs {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     match args.command {
         Command::Load(load_args) => load(&args.bpffs, &load_args)?,
         Command::Status { json } => status(&args.bpffs, json)?,
@@ -73,7 +74,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
             println!("{done}");
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// What is loaded goes when this is dropped, if it is told to.

@@ -8,7 +8,7 @@ mod file;
 mod measure;
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -16,6 +16,8 @@ use clap::ValueEnum;
 use narrows_box::{self as live, Found, Options, Source};
 
 use ask::Ask;
+
+use crate::SUCCESS;
 
 /// Where the packages' unit looks for settings.
 const SETTINGS: &str = "/etc/narrows";
@@ -121,7 +123,7 @@ impl Plan {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let ask = Ask::new(args.yes)?;
     let found = live::interfaces()?;
     let wan = ask.interface(&found, Side::Wan, args.wan.as_deref(), None)?;
@@ -142,7 +144,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         Some(start) => start,
         None => {
             println!("Nothing was written.");
-            return Ok(ExitCode::SUCCESS);
+            return Ok(SUCCESS);
         }
     };
     file::write(&file, &plan.text(), overwrite)?;
@@ -157,7 +159,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         (false, service) => {
             let run = format!("narrows run --config {}", file.display());
             println!("To start: {}", service.map_or(run, |s| format!("systemctl enable --now {}", s.0)));
-            Ok(ExitCode::SUCCESS)
+            Ok(SUCCESS)
         }
     }
 }
@@ -231,7 +233,7 @@ impl Service {
         (runs && installed && looks).then(|| Self(format!("narrows@{name}")))
     }
 
-    fn start(&self) -> anyhow::Result<ExitCode> {
+    fn start(&self) -> anyhow::Result<u8> {
         let status = Command::new("systemctl")
             .args(["enable", "--now", &self.0])
             .status()
@@ -240,7 +242,7 @@ impl Service {
             bail!("{} did not start: journalctl -u {} tells why", self.0, self.0);
         }
         println!("{} runs, also after a reboot: narrows top shows what it does", self.0);
-        Ok(ExitCode::SUCCESS)
+        Ok(SUCCESS)
     }
 }
 

@@ -3,12 +3,13 @@
 pub mod sight;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
 use narrows_box::{self as live, DirectionStatus, Status};
 use narrows_qdisc::{AdmissionReport, ClassReport, Reason};
+
+use crate::SUCCESS;
 
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
@@ -22,7 +23,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let boxes = find(args.control.as_deref())?;
     for (i, path) in boxes.iter().enumerate() {
         if args.json {
@@ -37,7 +38,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         let now = live::fetch(path)?;
         print!("{}", whole(&now, &before));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// The control sockets of running boxes.

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -15,6 +14,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Sparkline, Table};
 
 use super::status::{admission_lines, bits, find, headline, odd_lines, rates, rows, sight};
+use crate::SUCCESS;
 
 /// Arguments of `narrows top`.
 #[derive(clap::Args)]
@@ -29,13 +29,13 @@ const HISTORY: usize = 240;
 const PACE: Duration = Duration::from_millis(500);
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let boxes = find(args.control.as_deref())?;
     let mut terminal =
         ratatui::try_init().context("narrows top needs a terminal; narrows status prints once")?;
     let outcome = watch(&mut terminal, &boxes);
     ratatui::restore();
-    outcome.map(|()| ExitCode::SUCCESS)
+    outcome.map(|()| SUCCESS)
 }
 
 fn watch(terminal: &mut ratatui::DefaultTerminal, boxes: &[PathBuf]) -> anyhow::Result<()> {

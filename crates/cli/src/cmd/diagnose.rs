@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 #[cfg(feature = "research")]
 use std::sync::atomic::AtomicBool;
 
@@ -22,6 +21,8 @@ mod live;
 
 use extras::Extras;
 use json::Stream;
+
+use crate::{FAILURE, SUCCESS};
 
 /// Arguments of `narrows diagnose`.
 #[derive(clap::Args)]
@@ -168,13 +169,13 @@ impl<'a> Output<'a> {
 }
 
 /// Runs the command. Status 0: no connection stood still for long; 1: some did; 2: nothing could be read.
-pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: &Args) -> anyhow::Result<u8> {
     ensure!(args.over.is_finite() && args.over >= 0.0, "--over {}: expected seconds, as 5 or 0.5", args.over);
     let long = match &args.live {
         Some(interface) => live::listen(args, interface)?,
         None => read(args)?,
     };
-    Ok(if long { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if long { FAILURE } else { SUCCESS })
 }
 
 /// What `--what-if` says of captures, for programs; a stall is long above `over` seconds.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use narrows_runner::{Error, Event, Middle, RunOptions, RunPlan, RunReport, digest, execute, verdicts};
 use serde_json::{Value, json};
+
+use crate::{FAILURE, SUCCESS};
 
 pub(crate) mod explain;
 pub(crate) mod picture;
@@ -72,7 +73,7 @@ struct Work {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     if args.list {
         return list(Path::new("experiments"));
     }
@@ -94,7 +95,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
                 say(&format!("{}\n", picture::network(&work.plan, &work.out)?.display()));
             }
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(SUCCESS);
     }
     let stop = stop_on_signal()?;
     let middle = if args.mean { Middle::Mean } else { Middle::Median };
@@ -104,7 +105,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         let report = match run(&work.plan, &options, &stop, args.quiet) {
             Err(stopped @ Error::Stopped { .. }) => {
                 eprintln!("{}: {stopped}", work.plan.name);
-                return Ok(ExitCode::from(INTERRUPTED));
+                return Ok(INTERRUPTED);
             }
             other => other.with_context(|| work.plan.name.clone())?,
         };
@@ -121,7 +122,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         say(&format!("{}\n", serde_json::to_string_pretty(&told)?));
     }
-    Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if good || !args.strict { SUCCESS } else { FAILURE })
 }
 
 /// Writes to standard output. Whoever reads it may have read enough.
@@ -273,7 +274,7 @@ fn as_json(work: &Work, report: &RunReport) -> Value {
 }
 
 /// Names what can be run.
-fn list(folder: &Path) -> anyhow::Result<ExitCode> {
+fn list(folder: &Path) -> anyhow::Result<u8> {
     let mut files = Vec::new();
     let reading = || {
         format!(
@@ -296,7 +297,7 @@ fn list(folder: &Path) -> anyhow::Result<ExitCode> {
             Err(why) => say(&format!("{name:44} not for the simulator: {}\n", why.problem)),
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {

@@ -1,7 +1,6 @@
 //! `narrows reproduce`: the papers' figures, run again, drawn and judged.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
@@ -12,6 +11,7 @@ use narrows_scenario::Reading;
 use super::say;
 use super::sim::explain;
 use super::sim::{INTERRUPTED, cores, run, stop_on_signal};
+use crate::{FAILURE, SUCCESS};
 
 /// Arguments of `narrows reproduce`.
 #[derive(clap::Args)]
@@ -65,7 +65,7 @@ impl Args {
 }
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let catalogue = Catalogue::load(&args.experiments)?;
     let all = ["all".to_owned()];
     let asked = if args.what.is_empty() { &all[..] } else { &args.what };
@@ -78,7 +78,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     }
     if args.list || args.what.is_empty() {
         list(&chosen, &works, &args)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(SUCCESS);
     }
     let stop = stop_on_signal()?;
     let cache = Cache::new(&args.out);
@@ -99,7 +99,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
                 pages::write(&catalogue, &args.out, &cache)?;
                 let same = if args.fresh { "the same command without --fresh" } else { "the same command" };
                 eprintln!("{name}: {e}; {same} goes on from here");
-                return Ok(ExitCode::from(INTERRUPTED));
+                return Ok(INTERRUPTED);
             }
             // No reason to keep the others from being made.
             Err(e) => {
@@ -116,7 +116,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     if !failed.is_empty() {
         bail!("{} of {} figures are not whole:\n{}", failed.len(), works.len(), failed.join("\n"));
     }
-    Ok(if good || !args.strict { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if good || !args.strict { SUCCESS } else { FAILURE })
 }
 
 /// How the paper's sentences fared, other readings of them, and our own bounds.

@@ -2,7 +2,6 @@
 //! [`Answer`]; how it is printed, written as JSON or drawn is here.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Subcommand;
@@ -11,6 +10,7 @@ use narrows_models::declared::yardsticks::FIRST_RTO_S;
 use narrows_plot::{Chart, Line, Panel};
 
 use super::say;
+use crate::SUCCESS;
 use flags::{help, unit, usual};
 
 #[macro_use]
@@ -119,7 +119,7 @@ fn panel(title: &str, x_name: &str, y_name: &str, lines: Vec<Line>) -> Panel {
 ///
 /// # Errors
 /// A parameter outside its domain; a file that cannot be written.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let answer = match args.model {
         Model::Taq(args) => args.answer(),
         Model::Link(args) => args.answer(),
@@ -143,5 +143,5 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         let svg = narrows_plot::chart_svg(&answer.chart);
         narrows_plot::save_as(&svg, &file).with_context(|| format!("--plot {}", file.display()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }

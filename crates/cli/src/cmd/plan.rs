@@ -2,7 +2,6 @@
 //! `narrows_models::plan`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context as _;
 use narrows_models::operating::Stack;
@@ -11,6 +10,7 @@ use narrows_plot::{bands_svg, save, save_as};
 use narrows_units::{Bytes, Duration, Rate};
 
 use super::say;
+use crate::SUCCESS;
 
 mod lines;
 mod map;
@@ -90,7 +90,7 @@ impl Args {
 ///
 /// # Errors
 /// A quantity outside its domain; a file of the user's own that cannot be written.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let link = args.link()?;
     let plan = plan(&link)?;
     // Who reads the answer need not wait for the map.
@@ -111,7 +111,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     } else if let Some(file) = drawn {
         say(&format!("\nmap: {}\n", file.display()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// What is to be expected of a link, in a sentence.

@@ -17,7 +17,7 @@ macro_rules! flags {
             $($(#[doc = $told])*
             #[arg(
                 long,
-                $(help = $crate::model::help(&$argument), value_name = $crate::model::unit(&$argument),)?
+                $(help = $crate::cmd::model::help(&$argument), value_name = $crate::cmd::model::unit(&$argument),)?
                 allow_negative_numbers = true
                 $(, $($more)*)?
             )]

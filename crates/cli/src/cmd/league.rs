@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use narrows_plot::{Matrix, matrix_svg};
@@ -12,6 +11,7 @@ use serde_json::json;
 
 use super::sim::picture;
 use super::sim::{INTERRUPTED, cores, run, say, stop_on_signal};
+use crate::SUCCESS;
 
 mod table;
 
@@ -57,7 +57,7 @@ pub struct Args {
 const PREFIX: &str = "league-";
 
 /// Runs the command.
-pub fn main(args: Args) -> anyhow::Result<ExitCode> {
+pub fn main(args: Args) -> anyhow::Result<u8> {
     let mut league = League::load(&args.list)?;
     args.also.iter().for_each(|spec| league.add(spec));
     // What was added is always in.
@@ -81,7 +81,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
         let report = match run(plan, &options, &stop, args.quiet) {
             Err(stopped @ Error::Stopped { .. }) => {
                 eprintln!("{}: {stopped}", plan.name);
-                return Ok(ExitCode::from(INTERRUPTED));
+                return Ok(INTERRUPTED);
             }
             other => other.with_context(|| plan.name.clone())?,
         };
@@ -104,7 +104,7 @@ pub fn main(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         say(&format!("{text}\n{}\n{}\n", args.out.join("league.csv").display(), picture.display()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(SUCCESS)
 }
 
 /// What is to run, and which of its figures do not count.
