@@ -183,8 +183,8 @@ mod tests {
         let key = FlowKey::new([192, 0, 2, 1].into(), [10, 0, 0, 2].into(), 443, 4000, Proto::TCP);
         let mut mode = mode();
         open(&mut mode, key);
-        // Bytes do not describe themselves. Whoever changes what is told raises FORMAT (narrows-box, handover/link_state.rs)
-        // and this number.
+        // Bytes do not describe themselves. Whoever changes what is told raises FORMAT (narrows-box,
+        // handover/link_state.rs) and this number.
         assert_eq!(mode.export(at(70)).map(|told| told.len()), Some(204));
     }
 }
