@@ -3,8 +3,8 @@
 //! Stream offsets count from the SYN, which is offset 0; data begins at 1, and the FIN follows the last byte. Windows
 //! count segments, as in ns-2 and Linux, where RFC 5681 counts bytes; with full segments there is no difference.
 //!
-//! This file takes acknowledgments: the scoreboard, the peer's window, the sample of the round trip and the growth of the
-//! congestion window. `recovery.rs` repairs losses, `output.rs` decides what may leave and builds the segments.
+//! This file takes acknowledgments: the scoreboard, the peer's window, the sample of the round trip and the growth of
+//! the congestion window. `recovery.rs` repairs losses, `output.rs` decides what may leave and builds the segments.
 
 mod ecn;
 mod extras;

@@ -219,8 +219,8 @@ mod prr_tests {
 
     #[test]
     fn below_ssthresh_the_pipe_grows_as_in_slow_start() {
-        // After a loss of 16 segments of 20, the pipe of 3 lies below ssthresh = 10. An ACK that delivers one lets two go,
-        // until the pipe is ssthresh.
+        // After a loss of 16 segments of 20, the pipe of 3 lies below ssthresh = 10. An ACK that delivers one lets two
+        // go, until the pipe is ssthresh.
         let mut prr = Prr::new(20);
         assert_eq!(prr.on_delivered(1, 3, 10, true), 5);
         prr.on_sent();

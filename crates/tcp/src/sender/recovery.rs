@@ -1,24 +1,24 @@
 //! How losses are found and repaired: by duplicate ACKs, by time, and by timers that expire.
 //!
 //! RFC 5681 (Reno; Tahoe is its slow start after a fast retransmit), RFC 6582 (NewReno), RFC 6675 (SACK), RFC 9937
-//! (proportional rate reduction), RFC 3168 (ECN). Where we differ: the inflation of the window by duplicate ACKs is kept
-//! apart from cwnd. Without SACK, the ACK that ends a recovery opens the window like any other, as in 4.4BSD and ns-2. RFC
-//! 6675's rescue retransmission is not sent for a segment whose second copy is still outstanding.
+//! (proportional rate reduction), RFC 3168 (ECN). Where we differ: the inflation of the window by duplicate ACKs is
+//! kept apart from cwnd. Without SACK, the ACK that ends a recovery opens the window like any other, as in 4.4BSD and
+//! ns-2. RFC 6675's rescue retransmission is not sent for a segment whose second copy is still outstanding.
 //!
-//! RFC 8985: losses known by time (RACK) and probes for lost tails (TLP). A segment is lost if one that was sent after it
-//! has arrived, and it has not within a round trip and a reordering window. The RFC keeps segments in the order in which
-//! they were sent. Here, those sent once are in that order anyway, and copies wait in a queue of their own, so no ACK walks
-//! over the window. Where we differ: of the segments that one ACK reports, only the one sent last is looked at, even if it
-//! is a copy that proves unneeded; whether the original of a copy has arrived instead is told by its age alone, because
-//! behind a hole timestamps are old (as in Linux); min_RTT is that of the whole connection; the reordering timer expires
-//! for each segment in turn, not once for all. What the RFC leaves open, RACK.rtt of an ACK that reports several segments
-//! and how exact timers are, we do as Linux does.
+//! RFC 8985: losses known by time (RACK) and probes for lost tails (TLP). A segment is lost if one that was sent after
+//! it has arrived, and it has not within a round trip and a reordering window. The RFC keeps segments in the order in
+//! which they were sent. Here, those sent once are in that order anyway, and copies wait in a queue of their own, so no
+//! ACK walks over the window. Where we differ: of the segments that one ACK reports, only the one sent last is looked
+//! at, even if it is a copy that proves unneeded; whether the original of a copy has arrived instead is told by its age
+//! alone, because behind a hole timestamps are old (as in Linux); min_RTT is that of the whole connection; the
+//! reordering timer expires for each segment in turn, not once for all. What the RFC leaves open, RACK.rtt of an ACK
+//! that reports several segments and how exact timers are, we do as Linux does.
 //!
 //! RFC 6298, section 5: the retransmission timer, which also sends SYNs again and probes a closed window. Linux has a
 //! single timer for retransmission, reordering and probes ([`RestartTimer::Linux`]), so where another one ran or was to
-//! run, it counts from when the first segment was last sent. Whether a time-out was needed is told by F-RTO with SACK (RFC
-//! 5682, section 3) and Eifel (RFC 3522), as Linux has them ([`RtoRecovery::Frto`]); if not, what it did to the window is
-//! undone.
+//! run, it counts from when the first segment was last sent. Whether a time-out was needed is told by F-RTO with SACK
+//! (RFC 5682, section 3) and Eifel (RFC 3522), as Linux has them ([`RtoRecovery::Frto`]); if not, what it did to the
+//! window is undone.
 
 use std::collections::VecDeque;
 

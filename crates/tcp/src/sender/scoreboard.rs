@@ -76,8 +76,8 @@ pub(crate) struct RackDelivered {
 }
 
 impl Delivered {
-    /// Divides the report after the cumulative part, before SACK blocks add theirs. A sample comes from the former, if it
-    /// may, and not from both ([`crate::RttSampling::EveryAck`]).
+    /// Divides the report after the cumulative part, before SACK blocks add theirs. A sample comes from the former, if
+    /// it may, and not from both ([`crate::RttSampling::EveryAck`]).
     pub(crate) fn split(&mut self) -> Option<Instant> {
         let sent = self.sent.take().filter(|_| !self.retransmitted);
         self.retransmitted = false;
