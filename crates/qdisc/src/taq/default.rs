@@ -88,20 +88,12 @@ struct Arrival {
     cost: u64,
     circuit: Option<CircuitId>,
     tcp: bool,
-    /// Whether it is a segment with payload.
-    data: bool,
 }
 
 impl Arrival {
     fn new(packet: &impl Packet, link: &ShaperConfig) -> Self {
-        let (len, tcp) = (packet.len(), packet.header().tcp.as_ref());
-        Self {
-            len,
-            cost: link.wire_len(len).get(),
-            circuit: packet.circuit(),
-            tcp: tcp.is_some(),
-            data: tcp.is_some_and(|tcp| tcp.payload > 0),
-        }
+        let (len, tcp) = (packet.len(), packet.header().tcp.is_some());
+        Self { len, cost: link.wire_len(len).get(), circuit: packet.circuit(), tcp }
     }
 }
 
@@ -190,8 +182,9 @@ impl<P: Packet> DefaultMode<P> {
                 return;
             }
         }
-        let bare = arrival.tcp && !arrival.data && self.config.new_flows_first;
-        if bare && self.may_go_before_flows(now, id, packet.header(), &arrival) {
+        let idle = self.queues.state(id).waiting() == 0;
+        let first = control::goes_first(&self.config, packet.header(), idle);
+        if first && self.may_go_before_flows(now, id, &arrival) {
             self.queues.push_control(id, packet);
         } else {
             let timestamps = packet.header().tcp.and_then(|tcp| tcp.timestamps);
@@ -207,7 +200,9 @@ impl<P: Packet> DefaultMode<P> {
         self.bound_memory(now, verdicts);
     }
 
-    /// Whether a packet that has just come need not be sent.
+    /// Whether a packet that has just come need not be sent. Out of line as it is rare: in line, the code that a packet
+    /// passes through is larger than a level-one cache. That costs 5 % (`per_packet`, `taq:share=flow` at 10 000 flows:
+    /// 154 ns for 146, with [`DefaultMode::manage_backlog`]).
     #[inline(never)]
     fn is_of_no_use(
         &mut self,
@@ -244,11 +239,10 @@ impl<P: Packet> DefaultMode<P> {
         self.config.suppress_departed && self.queues.state_mut(id).departures.excuse(now, copy, near, far)
     }
 
-    /// Whether a packet without data may go before all flows; if so, it is charged for that.
-    fn may_go_before_flows(&mut self, now: Instant, id: FlowId, header: &Header, packet: &Arrival) -> bool {
-        let idle = self.queues.state(id).waiting() == 0;
+    /// Whether there is room before all flows and a share of the link left for it; if so, the packet is charged for it.
+    fn may_go_before_flows(&mut self, now: Instant, id: FlowId, packet: &Arrival) -> bool {
         let room = self.queues.backlog().packets < self.config.memory_packets as usize;
-        control::is_control(header, idle) && room && self.queues.may_send_control(now, id, packet)
+        room && self.queues.may_send_control(now, id, packet)
     }
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised

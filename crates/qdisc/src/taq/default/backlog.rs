@@ -31,6 +31,7 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
+    /// Out of line for the same reason as [`DefaultMode::is_of_no_use`].
     #[inline(never)]
     fn manage_backlog(&mut self, now: Instant, id: FlowId, verdicts: &mut Verdicts<P>) {
         let (state, flow) = (self.queues.state(id), self.queues.flow(id));

@@ -10,11 +10,20 @@
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::{Flags, Header};
 
+use crate::taq::DefaultConfig;
+
 /// How much of unused share is kept.
 const ACCRUED: Duration = Duration::from_millis(200);
 
-/// Whether a packet may go before all flows. `idle` says that nothing else of its flow waits.
-pub fn is_control(header: &Header, idle: bool) -> bool {
+/// Whether a packet is of a class that goes before all flows: the one place that says so. `idle` says that nothing else
+/// of its flow waits.
+#[inline]
+pub fn goes_first(config: &DefaultConfig, header: &Header, idle: bool) -> bool {
+    config.new_flows_first && is_control(header, idle)
+}
+
+/// Whether it is a packet without data that may overtake its flow's.
+fn is_control(header: &Header, idle: bool) -> bool {
     header.tcp.as_ref().is_some_and(|t| {
         t.payload == 0 && (idle || (t.is_pure_ack() || t.flags.has(Flags::SYN.and(Flags::ACK))))
     })

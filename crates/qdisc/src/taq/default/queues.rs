@@ -493,7 +493,8 @@ impl<P: Packet> FlowQueues<P> {
     }
 }
 
-/// Records fetched from memory before they are needed. Nothing but speed depends on it.
+/// Records fetched from memory before they are needed. Nothing but speed depends on it: without [`FlowQueues::fetch`]
+/// a packet takes twice as long (`per_packet`, `taq` at 10 000 flows: 461 ns for 205).
 impl<P: Packet> FlowQueues<P> {
     /// Fetches what a packet of this flow will need, which comes soon.
     pub fn fetch(&self, key: &FlowKey, ahead: Ahead) {
