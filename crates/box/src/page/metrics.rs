@@ -78,31 +78,47 @@ fn of_the_box() -> Vec<Metric> {
             let labels = vec![("version", s.version.clone()), ("backend", s.backend.clone())];
             vec![(labels, 1.0)]
         }),
-        seconds("narrows_uptime", "Time since packets are handled", Read::Gauges(|s| alone(s.uptime_s))),
-        gauges("narrows_observing", "1 if the box only looks on", |s| alone(f64::from(u8::from(s.observe)))),
-        gauges("narrows_notices", "Interfaces missing, settings refused", |s| alone(s.notices.len() as f64)),
+        seconds(
+            "narrows_uptime",
+            "Time since the box began to handle packets",
+            Read::Gauges(|s| alone(s.uptime_s)),
+        ),
+        gauges("narrows_observing", "State of observe: 1 if the box only follows and reports", |s| {
+            alone(f64::from(u8::from(s.observe)))
+        }),
+        gauges("narrows_notices", "Notices in force: interfaces missing, settings refused", |s| {
+            alone(s.notices.len() as f64)
+        }),
         counts("narrows_bypassed", "Times traffic passed by the box: it did not answer", |s| {
             alone(s.bypassed)
         }),
-        counts("narrows_odd_packets", "Packets that went otherwise than planned", |s| {
-            let kinds =
-                [("malformed", s.malformed), ("unseen", s.unseen), ("lost", s.lost), ("gone", s.gone)];
-            with("kind", kinds.map(|(kind, n)| (kind.to_owned(), n)))
+        counts(
+            "narrows_odd_packets",
+            "Packets with errors: malformed, not seen, lost, or without a way out",
+            |s| {
+                let kinds =
+                    [("malformed", s.malformed), ("unseen", s.unseen), ("lost", s.lost), ("gone", s.gone)];
+                with("kind", kinds.map(|(kind, n)| (kind.to_owned(), n)))
+            },
+        ),
+        counts("narrows_answered_503", "Connections to port 80 answered 503 in place of the server", |s| {
+            alone(s.answered_503)
         }),
-        counts("narrows_answered_503", "Connections answered 503", |s| alone(s.answered_503)),
     ]
 }
 
 /// Each direction of the link.
 fn of_the_link() -> Vec<Metric> {
     vec![
-        gauges("narrows_link_rate_bytes_per_second", "Rate told or found", |s| {
+        gauges("narrows_link_rate_bytes_per_second", "Rate of the link, as set or as found", |s| {
             of_both(s, |d| d.rate_bps.map(|bps| bps as f64 / 8.0))
         }),
-        counts("narrows_arrived_packets", "Packets that came", |s| {
+        counts("narrows_arrived_packets", "Packets that arrived to be queued", |s| {
             of_both(s, |d| Some(d.report.counters.arrived))
         }),
-        counts("narrows_sent_packets", "Packets that left", |s| of_both(s, |d| Some(d.report.counters.sent))),
+        counts("narrows_sent_packets", "Packets sent on the link", |s| {
+            of_both(s, |d| Some(d.report.counters.sent))
+        }),
         counts("narrows_dropped_packets", "Packets dropped", dropped),
         counts("narrows_suppressed_packets", "Superfluous copies discarded", |s| {
             of_both(s, |d| Some(d.report.counters.suppressed))
@@ -113,24 +129,24 @@ fn of_the_link() -> Vec<Metric> {
         counts("narrows_refused_connections", "SYNs refused by admission control", |s| {
             of_both(s, |d| Some(d.report.counters.refused))
         }),
-        gauges("narrows_backlog_packets", "Packets that wait", |s| {
+        gauges("narrows_backlog_packets", "Packets that wait in the discipline", |s| {
             of_both(s, |d| Some(d.report.backlog.packets as f64))
         }),
-        gauges("narrows_loss_ratio", "Loss in the discipline's window", |s| {
+        gauges("narrows_loss_ratio", "Loss rate over the window of the discipline", |s| {
             of_both(s, |d| Some(f64::from(d.report.loss_ppm) / 1e6))
         }),
-        gauges("narrows_waiting_users", "Users that wait at admission", |s| {
+        gauges("narrows_waiting_users", "Users that wait for admission control", |s| {
             of_both(s, |d| d.report.admission.as_ref().map(|a| a.waiting as f64))
         }),
-        gauges("narrows_admitted_users", "Users admitted", |s| {
+        gauges("narrows_admitted_users", "Users admitted now by admission control", |s| {
             of_both(s, |d| d.report.admission.as_ref().map(|a| a.admitted as f64))
         }),
-        gauges("narrows_overloaded", "1 if new users have to wait", |s| {
+        gauges("narrows_overloaded", "State of admission control: 1 if new users have to wait", |s| {
             of_both(s, |d| d.report.admission.as_ref().map(|a| f64::from(u8::from(a.overloaded))))
         }),
         seconds(
             "narrows_link_late",
-            "Round trip beyond the shortest, where the rate is followed",
+            "Excess of the round trip over the shortest, where the rate is followed",
             Read::Gauges(|s| of_both(s, |d| d.report.follows.as_ref().map(|f| f.late.as_secs_f64()))),
         ),
     ]
@@ -160,7 +176,7 @@ fn bytes_of_the_link() -> Vec<Metric> {
         ),
         bytes(
             "narrows_backlog",
-            "Bytes that wait",
+            "Bytes of IP packets that wait in the discipline",
             Read::Gauges(|s| of_both(s, |d| Some(d.report.backlog.bytes.0 as f64))),
         ),
     ]
@@ -194,7 +210,7 @@ fn of_sight() -> Vec<Metric> {
                 with("kind", kinds.map(|(kind, n)| (kind.to_owned(), n)))
             },
         ),
-        gauges("narrows_stalled_connections", "Stalls that go on", |s| {
+        gauges("narrows_stalled_connections", "Stalls in progress", |s| {
             with("cause", s.sight.causes.iter().map(|c| (c.cause.clone(), f64::from(c.now))))
         }),
         counts("narrows_stalls", "Stalls that ended", |s| {
@@ -207,7 +223,7 @@ fn of_sight() -> Vec<Metric> {
         ),
         seconds(
             "narrows_loss_stalled",
-            "The same for losses, by where these were",
+            "Time in stalls by losses that ended, by the place of the loss",
             Read::Seconds(|s| with("place", s.sight.lost.iter().map(|l| (l.place.clone(), l.total_s)))),
         ),
         counts("narrows_sender_timeouts", "Senders' timers that expired", |s| alone(s.sight.timeouts)),
