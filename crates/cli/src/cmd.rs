@@ -1,6 +1,6 @@
-//! One file a command. With the feature `box` alone this is the box for a router; `terminal` adds `setup` and `top`, `lab`
-//! experiments with real stacks, `diagnose` the diagnosis of captures, and `research` the simulator, the models and
-//! `replay`.
+//! One file a command. With the feature `box` alone this is the box for a router; `terminal` adds `setup` and `top`,
+//! `lab` experiments with real stacks, `diagnose` the diagnosis of captures, and `research` the simulator, the models
+//! and `replay`.
 
 #[cfg(any(feature = "diagnose", feature = "research"))]
 use crate::say;

@@ -1,5 +1,5 @@
-//! The `narrows` command: arguments in, text out; each command is a file in `cmd/`. The program has them all, the Python
-//! package those that need no box (`python -m narrows`).
+//! The `narrows` command: arguments in, text out; each command is a file in `cmd/`. The program has them all, the
+//! Python package those that need no box (`python -m narrows`).
 
 #![forbid(unsafe_code)]
 

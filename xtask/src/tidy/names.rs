@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Broken, Rule};
 
 /// Names that stand for more than one type, each with its reason.
-const SHARED: [(&str, &str); 14] = [
-    ("Args", "clap's word for what a command takes; it stands in the command's module"),
+const SHARED: [(&str, &str); 13] = [
     ("Config", "conventional: of the discipline or the transport in whose module it stands"),
     ("Error", "conventional: of its crate"),
     ("Event", "conventional: what a loop tells its caller as it happens"),
@@ -59,7 +58,7 @@ pub fn all(files: &BTreeMap<String, String>) -> Vec<Broken> {
     let unused = SHARED.iter().filter(|(name, _)| !by_name.contains_key(*name));
     broken.extend(unused.map(|(name, _)| Broken {
         rule: Rule::Name,
-        path: "xtask/src/limits/names.rs".to_owned(),
+        path: "xtask/src/tidy/names.rs".to_owned(),
         line: 1,
         told: format!("{name} has a reason to repeat, and does not"),
     }));
