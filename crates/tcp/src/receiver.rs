@@ -54,8 +54,6 @@ pub(crate) struct Receiver {
     largest: u32,
     /// Segments that are still to be acknowledged at once.
     quick: u32,
-    /// The window field of every segment but a SYN.
-    window: u16,
     /// The peer's SYN was seen.
     started: bool,
     /// CE was seen and no CWR since (RFC 3168, section 6.1.3).
@@ -166,7 +164,6 @@ impl Receiver {
             ts_recent: 0,
             largest: 0,
             quick: config.delayed_ack.map_or(0, |d| d.quick),
-            window: config.window_field(false),
             started: false,
             echo: false,
             stamped: false,
@@ -308,7 +305,7 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
         let syn = tcp.flags.has(Flags::SYN);
-        tcp.window = if syn { config.window_field(true) } else { self.window };
+        tcp.window = config.window_field(syn);
         if config.timestamps {
             tcp.timestamps = Some((timestamp(now), self.ts_recent));
         }
