@@ -14,8 +14,9 @@ use nix::sys::signal::Signal;
 use crate::live_box::world::{Fetch, Kind, World, inside, sure};
 
 const FLOWS: u32 = 8;
-/// What each of them transfers.
-const LENGTH: u32 = 60_000;
+/// Bytes that each of them transfers; the first, which has the link to itself until the others have come, three times
+/// as many.
+const LENGTH: u32 = 90_000;
 /// The longest headers of these flows' data packets: IPv4, TCP with timestamps and alignment.
 const HEADERS: u32 = 52;
 /// Bytes of a frame before its packet.
@@ -107,7 +108,7 @@ fn waits_as_much_as_meant(world: &World, scale: u32, mtu: u32) {
     prepare(world, scale, mtu);
     world.configure("down = '500kbit'\ndiscipline = 'taq'\n");
     let running_box = world.start_configured();
-    let first = world.fetch(world.server4(), LENGTH as usize);
+    let first = world.fetch(world.server4(), 3 * LENGTH as usize);
     running_box.wait_for("the first flow is under way", |s| s.down.report.counters.sent_bytes.0 > 10_000);
     let others = (1..FLOWS).map(|_| world.fetch(world.server4(), LENGTH as usize));
     let fetches: Vec<Fetch> = std::iter::once(first).chain(others).collect();
