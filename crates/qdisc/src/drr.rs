@@ -167,17 +167,15 @@ impl<P: Packet> Drr<P> {
         Self { link, seed, quantum, queues }
     }
 
-    /// The lane to be served: of the user whose turn it is, where the link is shared between users.
+    /// The lane to be served, of the user whose turn it is where the link is shared between users; and the bytes that
+    /// its first packet takes of the link.
     #[inline(always)]
-    fn lane_to_serve(&mut self, now: Instant) -> Option<usize> {
+    fn lane_to_serve(&mut self, now: Instant) -> Option<(usize, i32)> {
         let Self { link, quantum, queues, .. } = self;
         let lanes = &mut queues.lanes;
         let need = |packet: &P| on_link(link, packet);
         let Some(by) = &mut queues.by_user else { return lanes.next(0, need) };
-        let user = by.users.next(now, *quantum, |user| {
-            let lane = lanes.next(user, need);
-            lane.and_then(|lane| lanes.front(lane)).map_or(0, need)
-        })?;
+        let user = by.users.next(now, *quantum, |user| lanes.next(user, need).map_or(0, |next| next.1))?;
         lanes.next(user, need)
     }
 }
@@ -193,10 +191,9 @@ impl<P: Packet> Qdisc<P> for Drr<P> {
     }
 
     fn dequeue(&mut self, now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
-        let lane = self.lane_to_serve(now)?;
-        let Self { link, queues, .. } = self;
+        let (lane, cost) = self.lane_to_serve(now)?;
+        let queues = &mut self.queues;
         let packet = queues.lanes.pop_front(lane)?;
-        let cost = on_link(link, &packet);
         queues.lanes.charge(lane, cost);
         if let Some(by) = &mut queues.by_user {
             by.users.charge(now, cost);

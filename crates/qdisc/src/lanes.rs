@@ -112,18 +112,19 @@ impl<P: Packet> Lanes<P> {
     pub fn last_of(&self, round: u32) -> Option<usize> {
         self.rounds[round as usize].last().map(|lane| lane as usize)
     }
-    /// Asks the first lane of a round, which must have in hand what `need` says of it, until one may send.
+    /// Asks the first lane of a round, which must have in hand what `need` says of its first packet, until one may
+    /// send: that lane, and what it needs.
     #[inline(always)]
-    pub fn next(&mut self, round: u32, need: impl Fn(&P) -> i32) -> Option<usize> {
+    pub fn next(&mut self, round: u32, need: impl Fn(&P) -> i32) -> Option<(usize, i32)> {
         let terms = Terms { quantum: self.quantum, carry: Carry::Forget, share: NewShare::ALL };
         let Self { packets, lanes, rounds, .. } = self;
         let round = &mut rounds[round as usize];
         loop {
             let lane = round.first(lanes, terms.share)?;
             let front = lanes[lane as usize].queue.first()?;
-            let need = || need(&packets.at(front).packet);
-            if round.step(lanes, lane, &terms, need) == Step::Serve {
-                return Some(lane as usize);
+            let need = need(&packets.at(front).packet);
+            if round.step(lanes, lane, &terms, || need) == Step::Serve {
+                return Some((lane as usize, need));
             }
         }
     }
@@ -152,11 +153,6 @@ impl<P: Packet> Lanes<P> {
         if self.rounds.len() <= round as usize {
             self.rounds.resize_with(round as usize + 1, || DeficitScheduler::EMPTY);
         }
-    }
-
-    /// The first packet of a lane.
-    pub fn front(&self, lane: usize) -> Option<&P> {
-        self.lanes[lane].queue.first().map(|at| &self.packets.at(at).packet)
     }
 
     /// Adds a packet to a lane; a lane that was empty comes last in the round.

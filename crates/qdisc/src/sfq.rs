@@ -121,7 +121,7 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
     fn dequeue(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {
         let lanes = &mut self.queues.lanes;
         // A lane in debt pays in its next turn. Whoever became active meanwhile goes first.
-        let lane = if self.quantum > 0 { lanes.next(0, |_| 1) } else { lanes.first(0) }?;
+        let lane = if self.quantum > 0 { lanes.next(0, |_| 1)?.0 } else { lanes.first(0)? };
         let packet = lanes.pop_front(lane)?;
         self.queues.counters.send(packet.len());
         if self.quantum > 0 {
