@@ -30,16 +30,16 @@ pub enum Place {
     Old,
 }
 
-/// What becomes of a credit that is used up.
+/// Treatment of a credit that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carry {
-    /// What was sent beyond it is forgotten; a debt of an earlier round is not.
+    /// Bytes sent beyond it are forgotten; a debt of an earlier round is not.
     Forget,
-    /// What is left of it, or was sent beyond it, counts in the first round (RFC 8290, section 4.2).
+    /// Bytes left of it, or sent beyond it, count in the first round (RFC 8290, section 4.2).
     Keep,
 }
 
-/// What the scheduler keeps of a member.
+/// State that the scheduler keeps of a member.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct Turn {
@@ -132,12 +132,12 @@ pub struct Terms {
     pub share: NewShare,
 }
 
-/// What came of a member's turn.
+/// Outcome of a member's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It may send.
+    /// The member may send.
     Serve,
-    /// It has stood in this list and now stands at the end of the round, with a quantum more.
+    /// The member stood in this list. It now stands at the end of the round, with a quantum more.
     Later(Place),
 }
 

@@ -180,7 +180,7 @@ impl<P: Packet> Drr<P> {
     }
 }
 
-/// What a packet takes of the link, in bytes.
+/// Bytes that a packet takes of the link.
 fn on_link(link: &ShaperConfig, packet: &impl Packet) -> i32 {
     i32::try_from(link.wire_len(packet.len()).get()).unwrap_or(i32::MAX)
 }

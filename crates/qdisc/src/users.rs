@@ -69,15 +69,15 @@ pub struct UserState<S> {
     packets: u32,
     /// When it was last noted to have nothing waiting ([`Idle`]).
     rests: Coarse,
-    /// Bytes that its new flows were sent before others of late: each round forgets a part of a quantum.
+    /// Bytes that were sent of its new flows before others of late: each round forgets a part of a quantum.
     spent: i32,
-    /// It waits for its rate, and stands in no list.
+    /// Whether it waits for its rate, and stands in no list.
     aside: bool,
-    /// It has sent something itself.
+    /// Whether it has sent something itself.
     heard: bool,
-    /// It has a rate of its own: `pace` has one.
+    /// Whether `pace` has a rate.
     rated: bool,
-    /// `rests` holds.
+    /// Whether `rests` holds.
     noted: bool,
     /// Its flows.
     pub lists: S,
@@ -103,7 +103,7 @@ impl<S> UserState<S> {
         self.packets -= 1;
     }
 
-    /// So many rounds have passed: the user may send as many times a part of `quantum` for its new flows.
+    /// Notes that so many rounds have passed: each gives the user a part of `quantum` for its new flows.
     pub fn forget(&mut self, quantum: i32, rounds: i32) {
         if self.spent > 0 {
             self.spent = self.spent.saturating_sub((quantum / FOR_NEW_FLOWS).saturating_mul(rounds)).max(0);
@@ -345,7 +345,7 @@ impl<S> Users<S> {
                 Step::Later(_) => {
                     let state = self.slab.at_mut(first);
                     if state.spent > 0 {
-                        // What was sent beyond the credit.
+                        // Bytes sent beyond the credit.
                         state.spent = state.spent.saturating_sub(credit.min(0));
                     }
                 }
@@ -392,12 +392,12 @@ impl<S> Users<S> {
         true
     }
 
-    /// What belongs to the two most likely served next, the first first, while the records of those after them are
+    /// Lists of the two users most likely served next, the first first, while the records of those after them are
     /// fetched.
     pub fn soon(&self) -> (Option<&S>, Option<&S>) {
         let after = |state: &UserState<S>| state.turn.links().next().map(|at| self.at(at));
         let Some(mut first) = self.order.soon().first().map(|at| self.at(at)) else { return (None, None) };
-        // Of the old ones who has been served its quantum goes to the end first.
+        // An old user that has used its quantum up goes to the end first.
         if first.turn.place() == Place::Old && first.turn.deficit <= 0 {
             first = after(first).unwrap_or(first);
         }
@@ -468,7 +468,7 @@ impl<S> Users<S> {
             }
         }
         while let Some((_, user)) = self.aside.pop_first() {
-            // What it owes was reckoned at its old rate.
+            // Its debt was reckoned at its old rate.
             self.slab.at_mut(user).pace.forgive();
             self.back(user);
         }

@@ -206,13 +206,13 @@ pub struct DefaultConfig {
     pub first_window_grace: bool,
     /// A flow that was idle is served first for one quantum.
     pub new_flows_first: bool,
-    /// So is one that has rested for a round, and its user.
+    /// A flow that has rested for a round is served first for one quantum, and so is its user.
     pub rested_first: bool,
     /// Bytes DRR adds to what a flow may send each time it comes round; 0: as much as the largest packet of late.
     pub quantum: u32,
     /// Bytes a new flow may send before the old flows.
     pub new_quantum: u32,
-    /// What new flows may have of the link while old ones wait.
+    /// Share of the link that new flows may have while old ones wait.
     pub new_share: Ppm,
     /// Discard what a sender of QUIC that has heard nothing sends while other packets of its flow wait.
     pub suppress_probes: bool,
@@ -222,9 +222,9 @@ pub struct DefaultConfig {
     pub quic_credit: u32,
     /// Packets a flow of QUIC may have waiting in its first window.
     pub quic_first: u32,
-    /// And later, before one is dropped.
+    /// Packets a flow of QUIC may have waiting after its first window; beyond, one is dropped per round trip.
     pub quic_hold: u32,
-    /// And before one is marked.
+    /// Packets a flow of QUIC may have waiting; beyond, one is marked per round trip.
     pub quic_mark: u32,
     /// One mark or drop in a round trip, and no more.
     pub quic_one_signal: bool,

@@ -80,7 +80,7 @@ fn signed(bytes: u64) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
-/// What is asked of a packet that has come, read once.
+/// Facts about a packet that has come, read once.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     len: Bytes,
@@ -97,11 +97,11 @@ impl Arrival {
     }
 }
 
-/// What there is to be known of a packet that leaves.
+/// Facts about a packet that leaves, read once.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     len: Bytes,
-    /// What it brings the receiver was not sent before.
+    /// The packet brings the receiver data that was not sent before.
     new_data: bool,
     tcp: Option<Segment>,
 }

@@ -95,19 +95,21 @@ keys! {
         retransmissions_first: Choice(), "retransmissions go to the front of their flow, TSval rewritten";
         first_window_grace: Choice(), "no drop in a flow's first window";
         new_flows_first: Choice(), "a flow that was idle is served first for one quantum";
-        rested_first: Choice(), "so is a flow that had nothing waiting for a round, and its user";
+        rested_first: Choice(),
+            "a flow that had nothing waiting for a round is served first for one quantum; and so is its user";
         quantum: Number(0, 65_535), "bytes DRR adds each round to what a flow may send; 0: the largest packet of late";
         new_quantum: Number(0, 1_000_000),
             "bytes a new flow may send before the old flows; one packet, if it is longer than half of them";
         new_share: Part(100_000, 1_000_000),
-            "what new flows may have of the link while old ones wait; 1: they go before all";
+            "share of the link that new flows may have while old ones wait; 1: they go before all";
         suppress_probes: Choice(),
             "discard what a QUIC sender sends out of silence while other packets of its flow wait";
         suppress_mtu_probes: Choice(), "discard QUIC's path MTU probes while other packets of the flow wait";
         quic_credit: Number(0, 10_000), "bytes a new QUIC flow may send beyond `new_quantum`: its handshake is padded";
         quic_first: Number(2, 1_000), "packets a QUIC flow may have waiting in its first window";
-        quic_hold: Number(2, 1_000), "and later, before one is dropped, once a round trip";
-        quic_mark: Number(1, 1_000), "and before one is marked, once a round trip";
+        quic_hold: Number(2, 1_000),
+            "packets a QUIC flow may have waiting after its first window; beyond, one is dropped per round trip";
+        quic_mark: Number(1, 1_000), "packets a QUIC flow may have waiting; beyond, one is marked per round trip";
         quic_one_signal: Choice(), "mark or drop one packet of a QUIC flow in a round trip, and no more";
         purge: Choice(), "drop what waits for a receiver that has reset (TCP), refuses (UDP) or says nothing (QUIC)";
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";

@@ -79,7 +79,7 @@ impl WindowClamp {
     /// Notes that a segment which ends at `end` is sent on, while `waiting` more wait of a sender that has sent up to
     /// `max_seq`. A sender that runs dry while it is held may have more in flight from now on.
     pub fn note_departure(&mut self, end: SeqNum, data: bool, waiting: u32, max_seq: SeqNum) {
-        // What nobody believes was sent (a segment far ahead) has not been served.
+        // A segment far ahead, which nobody believes was sent, has not been served.
         if end.at_or_before(max_seq) {
             self.served_end = Some(self.served_end.map_or(end, |e| e.max(end)));
         }

@@ -25,7 +25,7 @@ use crate::Packet;
 /// How many waiting packets of one flow are compared with a copy. Flows under the clamp have two or three.
 const LOOKED_AT: usize = 64;
 
-/// What left of a flow of late, and what its receiver has of it: by which a copy is judged.
+/// Segments of a flow that left of late, and acknowledgments of them: a copy is judged by both.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]

@@ -32,7 +32,7 @@ struct Knowledge {
     largest: u64,
 }
 
-/// What a queue knows, as bytes.
+/// Knowledge of a queue, as bytes.
 pub fn knowledge<P: Packet>(of: &DefaultMode<P>, now: Instant) -> Option<Vec<u8>> {
     let tracker = of.queues.tracker();
     let one = |id: FlowId| {

@@ -153,13 +153,13 @@ impl Longest {
     }
 }
 
-/// What is kept of one waiting packet beside the packet.
+/// State of one waiting packet, beside the packet.
 #[derive(Debug)]
 struct Entry {
     links: Links,
-    /// It brings the receiver what was not seen before.
+    /// The packet brings the receiver data that was not seen before.
     new_data: bool,
-    /// A copy of it has been suppressed: the sender may not hear of a loss of it for long.
+    /// A copy of the packet has been suppressed: its sender may not hear of a loss of it for long.
     protected: bool,
 }
 
@@ -194,7 +194,7 @@ pub struct FlowQueues<P> {
 /// Why a place cannot be empty.
 const IN_USE: &str = "queues hold only places in use";
 
-/// What is known of flows.
+/// Records of flows.
 impl<P: Packet> FlowQueues<P> {
     pub fn new(tracker: Tracker, turns: Turns) -> Self {
         Self {
@@ -238,12 +238,12 @@ impl<P: Packet> FlowQueues<P> {
         self.tracker.flow(id)
     }
 
-    /// The state of a flow of which a packet has come.
+    /// State of a flow of which a packet has come.
     pub fn state(&self, id: FlowId) -> &FlowState {
         &self.flows[id.index()]
     }
 
-    /// The same, for the parts to change theirs.
+    /// State of a flow of which a packet has come, for the parts to change theirs.
     pub fn state_mut(&mut self, id: FlowId) -> &mut FlowState {
         &mut self.flows[id.index()]
     }
@@ -317,7 +317,7 @@ impl<P: Packet> FlowQueues<P> {
     }
 }
 
-/// What waits, read.
+/// Reading of packets that wait.
 impl<P: Packet> FlowQueues<P> {
     /// All that waits.
     pub const fn backlog(&self) -> Backlog {
@@ -391,7 +391,7 @@ impl<P: Packet> FlowQueues<P> {
     }
 }
 
-/// What waits, changed.
+/// Changes of the packets that wait.
 impl<P: Packet> FlowQueues<P> {
     /// Whether a packet without data may go before all flows; if so, it is charged for that.
     pub fn may_send_control(&mut self, now: Instant, id: FlowId, packet: &Arrival) -> bool {

@@ -40,7 +40,7 @@ pub fn is_handshake(header: &Header) -> bool {
     header.quic.is_some_and(QuicPacket::is_handshake)
 }
 
-/// What an arrival of UDP turned out to be.
+/// Judgment of an arriving datagram.
 #[derive(Debug)]
 pub struct Arrived<P> {
     /// Whether it need not be sent.
@@ -49,7 +49,7 @@ pub struct Arrived<P> {
     pub probe: Option<P>,
 }
 
-/// What a backlog of a flow calls for.
+/// Answer to the backlog of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     None,
@@ -153,8 +153,8 @@ impl QuicFlows {
         self.known_mut(id, of).is_some_and(|flow| flow.departed(now, handshake))
     }
 
-    /// What `waiting` packets of a flow call for, whose turn comes each `round`: a mark, or a drop, once in a round
-    /// trip. What the round trip takes beside a round may wait besides, so that a sender that has backed off still
+    /// The answer to `waiting` packets of a flow whose turn comes each `round`: a mark, or a drop, once in a round
+    /// trip. As many packets more may wait as the round trip has rounds, so that a sender that has backed off still
     /// fills its share.
     pub fn signal(
         &self,
@@ -224,7 +224,7 @@ const SILENCE: Duration = Duration::from_millis(150);
 const PROBES: u8 = 2;
 /// Packets up to here have no data, or hardly any: PING and acknowledgments.
 const NO_DATA: u16 = 128;
-/// What may be missing in a full packet.
+/// Bytes that may be missing in a full packet.
 const SLACK: u16 = 64;
 /// Answers that may be missing in a row: receivers answer every second packet, and within 25 ms (RFC 9000, section
 /// 13.2.2).
@@ -234,11 +234,11 @@ const UNKNOWN: Duration = Duration::from_millis(300);
 /// How long an answer takes at most, beside the wait here.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// What the sizes of packets tell of what a sender has to say.
+/// State of what a sender has to say, told by the sizes of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 enum Data {
-    /// There were no full packets yet.
+    /// No full packet has come yet.
     None,
     /// The last was full: there is more, and a probe will bring it (RFC 9002, section 6.2.4).
     Flows,
@@ -246,11 +246,11 @@ enum Data {
     Over,
 }
 
-/// What is known of a flow beside its queue.
+/// Record of a flow of QUIC, beside its queue.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct QuicFlow {
-    /// Whose record it is: the tracker's count; [`u32::MAX`] if nobody's.
+    /// The tracker's count of the flow that has the record; [`u32::MAX`] if none has.
     generation: u32,
     /// Whether a packet of a handshake was seen.
     known: bool,
@@ -276,11 +276,11 @@ pub struct QuicFlow {
     full: u16,
     /// Whether data was seen of that size: what the sender fills its packets to.
     fills: bool,
-    /// Of a packet that was larger than it, since the last full one; else 0.
+    /// Size of a packet larger than a full one, if one came since the last full one; else 0.
     larger: u16,
     /// The largest of these.
     largest: u16,
-    /// What it has said of its data.
+    /// The state of the sender's data.
     data: Data,
     /// Nothing had reached the receiver when it spoke: it probes as well, or has another request.
     unprompted: bool,

@@ -1,4 +1,5 @@
-//! Whose turn it is: deficit round robin over flows, or over users and then each one's flows, and who goes before it.
+//! The order of service: deficit round robin over flows, or over users and then each one's flows, and who goes before
+//! it.
 //!
 //! A flow or a user that comes with a packet goes to one of three lists of a [`DeficitScheduler`] by the same rules
 //! ([`Comer`]): sparse ones, which need no more than their share; new ones, which have a credit for their life, so that
@@ -91,7 +92,7 @@ impl FlowTurn {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     link: ShaperConfig,
-    /// Whose a packet is.
+    /// The rule by which a packet has a user.
     users: UserRule,
     /// The part of the link that packets without data may have before all flows.
     control: Rate,
@@ -147,7 +148,7 @@ impl Lengths {
 
     /// Notes a packet that leaves and takes `cost` bytes of the link.
     fn note(&mut self, link: &ShaperConfig, cost: Bytes, data: bool) {
-        // What conntrack has put together leaves in pieces again.
+        // Packets that conntrack has put together leave in pieces again.
         let wire = if cost > link.mtu { cost.min(link.largest()) } else { cost }.get();
         self.largest = wire.max(self.largest - self.largest / 1024);
         if data {
@@ -175,7 +176,7 @@ impl Lengths {
     }
 }
 
-/// What is sent of a flow.
+/// A packet of a flow that is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub flow: u32,
@@ -274,7 +275,7 @@ impl Turns {
         self.round_of(Some(flow.user))
     }
 
-    /// The same of a flow of this user.
+    /// The time from one turn of a flow of this user to the next.
     fn round_of(&self, user: Option<u32>) -> Duration {
         let Some(users) = &self.users else { return self.lengths.time * self.flows.max(1).into() };
         let user = user.and_then(|user| users.get(user));
@@ -311,7 +312,7 @@ impl Turns {
         circuit: Option<CircuitId>,
     ) -> Option<u32> {
         let users = self.users.as_ref()?;
-        // Whose a flow with packets waiting is does not change. Else it mostly is whose it was.
+        // The user of a flow does not change while packets wait, and seldom else.
         let known = || circuit.is_none() && users.is_known(flow.user, tracker.user(id));
         if flow.place() != Place::Idle || known() {
             return Some(flow.user);
@@ -571,7 +572,7 @@ impl Comer {
         let accrued = self.accrued(served_at, turn.deficit);
         let rested = self.rested_first && served_at != NEVER && self.now.since(served_at) >= self.round_time;
         if rested {
-            // It has had nothing for a round: it gets one quantum, and its debt is paid. With more, flows of small
+            // Nothing was sent to it for a round: it gets one quantum, and its debt is paid. With more, flows of small
             // packets whose round trip is longer than a round live off the credit, several packets a round trip, while
             // the others have one a round.
             turn.credit = turn.credit.max(self.new_quantum.min(self.quantum));
