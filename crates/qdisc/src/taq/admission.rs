@@ -213,7 +213,7 @@ impl<P: Packet> Admission<P> {
                     self.admit(now, id);
                     return Some(packet);
                 }
-                self.wait(now, id, (way, packet), decisions)
+                self.wait(now, id, way, packet, decisions)
             }
             Some(id) if self.is_member(now, id) => {
                 if let Some(pool) = self.pools.get_mut(id) {
@@ -228,7 +228,7 @@ impl<P: Packet> Admission<P> {
                     return Some(packet);
                 }
                 match self.queue_up(now, source, known, decisions) {
-                    Some(id) => self.wait(now, id, (way, packet), decisions),
+                    Some(id) => self.wait(now, id, way, packet, decisions),
                     None => self.refuse(now, None, packet, decisions),
                 }
             }
@@ -403,7 +403,8 @@ impl<P: Packet> Admission<P> {
         &mut self,
         now: Instant,
         id: PoolId,
-        (way, packet): (SynDirection, P),
+        way: SynDirection,
+        packet: P,
         decisions: &mut Decisions<'_, P>,
     ) -> Option<P> {
         let full = self.held >= HELD;
