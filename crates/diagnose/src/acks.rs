@@ -43,6 +43,16 @@ impl Acks {
         &self.times[..self.seen.min(ACKS)]
     }
 
+    /// Times of the latest, the newest first.
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = Instant> + '_ {
+        (self.seen - self.kept().len()..self.seen).rev().map(|n| self.times[n % ACKS])
+    }
+
+    /// When the oldest passed of which the time is remembered, if some have been forgotten.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        (self.seen >= ACKS).then(|| self.times[self.seen % ACKS])
+    }
+
     /// When the latest passed.
     pub(crate) fn latest(&self) -> Option<Instant> {
         Some(self.times[self.seen.checked_sub(1)? % ACKS])

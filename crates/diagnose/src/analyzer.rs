@@ -197,24 +197,25 @@ impl Analyzer {
             rate: self.rates[end].usual(),
         };
         c.packet(end, &Seen { at, frame, tcp, sent: at }, around);
-        let shown = c.senders[end].take_shown();
-        match shown.probes {
+        let sender = &mut c.senders[end];
+        let shown = sender.shown_mut();
+        match shown.probes.take() {
             Some(true) => self.tails[end].last += 1,
             Some(false) => self.tails[end].first += 1,
             None => {}
         }
-        match shown.late {
+        match shown.late.take() {
             Some(true) => self.late[usize::from(stamps)][end].due += 1,
             Some(false) => self.late[usize::from(stamps)][end].others += 1,
             None => {}
         }
-        if let Some(rate) = shown.rate {
-            self.rates[end].0[rate] += 1;
-        }
-        if let Some(wait) = shown.timed {
+        if let Some(wait) = shown.timed.take() {
             self.waits[end].add(wait);
         }
-        let new = Losses::of(&c.senders[end].findings().counts);
+        if let Some(rate) = sender.timing_mut().clock_found() {
+            self.rates[end].0[rate] += 1;
+        }
+        let new = Losses::of(&sender.findings().counts);
         self.losses[end].segments += new.segments - before.segments;
         self.losses[end].lost += new.lost.saturating_sub(before.lost);
         Some(number)

@@ -68,9 +68,10 @@ pub struct SegmentEvidence {
     pub copies: Option<u8>,
     /// Something that was sent after its latest copy has arrived (RFC 8985, section 6.2).
     pub overtaken: bool,
-    /// A repair of it since the timeout was overtaken: that was lost as well.
+    /// A repair of it since the timeout was overtaken: that was lost as well. After a timeout only.
     pub repair_lost: bool,
     /// It was never seen, and what lies behind it has been repaired since the timeout: so was this, and was lost.
+    /// After a timeout only.
     pub passed_over: bool,
 }
 
@@ -81,10 +82,10 @@ pub struct TimerEvidence {
     pub waited: Duration,
     /// RTO without back-off, as the round trips make it (RFC 6298).
     pub rto: Duration,
-    /// The least RTO by Linux's deviation and by RFC 6298's; `None` where the samples are not kept.
+    /// The least RTO by Linux's deviation and by RFC 6298's; `None` where the capture is not at the sender.
     pub rto_least: Option<Duration>,
     /// Wait of a probe of a single segment (RFC 8985, section 7.2), no longer than the RTO.
-    pub pto: Duration,
+    pub pto: Option<Duration>,
     /// Back-off: the factor on the RTO.
     pub factor: u32,
     /// Since the latest timeout.
@@ -316,7 +317,7 @@ impl RepairEvidence {
         list.time(Sender, "waited", Some(timer.waited));
         list.time(Sender, "rto", Some(timer.rto));
         list.time(Sender, "rto_least", timer.rto_least);
-        list.time(Sender, "pto", Some(timer.pto));
+        list.time(Sender, "pto", timer.pto);
         list.count(Sender, "factor", Some(timer.factor), "times the RTO");
         list.time(Sender, "since_timeout", timer.since_timeout);
         list.time(Sender, "quiet", timer.quiet);

@@ -62,6 +62,19 @@ pub fn judge_repair(e: &RepairEvidence) -> &'static RepairRow {
     first(&REPAIRS, e)
 }
 
+/// Rows at the head of [`REPAIRS`] that ask neither for the sender's clock nor for the times of several ACKs.
+const EARLY_ROWS: usize = 17;
+
+/// Finds it among the others.
+pub(crate) fn judge_late(e: &RepairEvidence) -> &'static RepairRow {
+    first(&REPAIRS[EARLY_ROWS..], e)
+}
+
+/// Finds the same if the first rows tell it, which need no [`RepairEvidence::clock`], nor `reacted` and `reached`.
+pub(crate) fn judge_early(e: &RepairEvidence) -> Option<&'static RepairRow> {
+    REPAIRS[..EARLY_ROWS].iter().find(|row| (row.when)(e))
+}
+
 /// Finds why a flow stood still, and how sure that is.
 #[must_use]
 pub fn judge_silence(e: &SilenceEvidence) -> (&'static CauseRow, Cause, Certainty) {
@@ -246,7 +259,7 @@ pub static REPAIRS: [RepairRow; 48] = [
     row(
         "probe of one",
         PROBES,
-        |e| by_timer(e) && e.timer.waited < PROBE_LATE.of(e.timer.pto),
+        |e| by_timer(e) && e.timer.pto.is_some_and(|pto| e.timer.waited < PROBE_LATE.of(pto)),
         (Probe, Likely),
     ),
     row("timer of one", TIMER, by_timer, (Timeout, Likely)),
@@ -558,7 +571,7 @@ mod tests {
 
     /// The first of several segments, with a round trip of 100 ms and an RTO of 300, after that wait.
     fn waited(n: u64) -> RepairEvidence {
-        let (rto, pto) = (ms(300), ms(300));
+        let (rto, pto) = (ms(300), Some(ms(300)));
         let timer = TimerEvidence {
             waited: ms(n),
             rto,
@@ -585,6 +598,18 @@ mod tests {
         assert_eq!(names.len(), REPAIRS.len() + CAUSES.len());
         let (repair, silence) = (RepairEvidence::default(), SilenceEvidence::default());
         assert!((REPAIRS[REPAIRS.len() - 1].when)(&repair) && (CAUSES[CAUSES.len() - 1].when)(&silence));
+    }
+
+    #[test]
+    fn the_first_rows_need_neither_clock_nor_times() {
+        assert_eq!(REPAIRS[EARLY_ROWS].name, "restarted timer");
+        let mut e = waited(300);
+        (e.acks.duplicates, e.acks.echoed) = (1, Some(ms(10)));
+        let early = judge_early(&e).map(|row| row.name);
+        e.clock = Some(ClockEvidence { due: ms(300), first: First::Nothing, expiries: 1 });
+        (e.acks.reacted, e.acks.reached) = (Some(ms(50)), Some(ms(0)));
+        assert_eq!((early, decides(&e)), (Some("answer tells of a loss"), "answer tells of a loss"));
+        assert!(judge_early(&waited(300)).is_none());
     }
 
     #[test]

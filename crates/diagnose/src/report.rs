@@ -10,8 +10,7 @@ use narrows_wire::FlowKey;
 use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::findings::{Cause, Event, Stall, seconds};
-use crate::sender::{Findings, Sender};
-use crate::timing::Timing;
+use crate::sender::Sender;
 use crate::why::Why;
 
 /// Where on the path of a connection's data the capture was taken.
@@ -91,9 +90,9 @@ pub struct FlowReport {
 }
 
 impl DirectionReport {
-    fn of(findings: &Findings, timing: &Timing) -> Self {
+    fn of(s: &Sender) -> Self {
         let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);
-        let trips = timing.trips();
+        let (trips, findings) = (s.timing().trips(), s.findings());
         let (receiver, sender) = (trips.receiver_least(), trips.sender_least());
         Self {
             counts: findings.counts,
@@ -122,15 +121,15 @@ impl FlowReport {
         let (now, frame) = (c.last, c.last_frame);
         c.finish(now, frame);
         let end = |address, port| End { address, port };
-        let [(mut a, a_timing), (mut b, b_timing)] = c.senders.map(Sender::into_parts);
-        let mut stalls = core::mem::take(&mut a.stalls);
-        stalls.append(&mut b.stalls);
+        let [mut a, mut b] = c.senders;
+        let mut stalls = core::mem::take(&mut a.findings_mut().stalls);
+        stalls.append(&mut b.findings_mut().stalls);
         stalls.sort_by_key(|s| (s.from, s.by));
-        let mut events = core::mem::take(&mut a.events);
-        events.append(&mut b.events);
+        let mut events = core::mem::take(&mut a.findings_mut().events);
+        events.append(&mut b.findings_mut().events);
         events.sort_by_key(|e| (e.at, e.by));
-        let mut whys = a.asked.take();
-        whys.append(&mut b.asked.take());
+        let mut whys = a.findings_mut().asked.take();
+        whys.append(&mut b.findings_mut().asked.take());
         whys.sort_by_key(|w| (w.at, w.by));
         Self {
             number: c.number,
@@ -142,7 +141,7 @@ impl FlowReport {
             from: c.first,
             to: c.last,
             packets: c.packets,
-            directions: [DirectionReport::of(&a, &a_timing), DirectionReport::of(&b, &b_timing)],
+            directions: [DirectionReport::of(&a), DirectionReport::of(&b)],
             stalls,
             events,
             whys,

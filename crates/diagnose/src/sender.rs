@@ -20,7 +20,6 @@ use crate::acks::Acks;
 use crate::counts::Counts;
 use crate::evidence::First;
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
-use crate::judge;
 use crate::outstanding::{Known, Outstanding};
 use crate::timer::Timer;
 use crate::timing::{Around, Timing};
@@ -157,8 +156,6 @@ pub(crate) struct Shown {
     pub(crate) probes: Option<bool>,
     /// See [`Sender::note_late`].
     pub(crate) late: Option<bool>,
-    /// The rate of its clock is known.
-    pub(crate) rate: Option<usize>,
 }
 
 /// See the head of the file.
@@ -365,9 +362,9 @@ impl Sender {
             _ => Place::Behind,
         };
         self.note_late(p);
-        let evidence = self.evidence(p, &known);
-        let row = judge::judge_repair(&evidence);
-        if self.findings.asked.among([p.frame].into_iter()) {
+        let asked = self.findings.asked.among([p.frame].into_iter());
+        let (evidence, row) = self.judge(p, &known, asked);
+        if asked {
             self.findings.asked.note(Why::repair(p.at, self.by, &evidence, row));
         }
         let (repair, certainty) = row.then;
@@ -936,15 +933,14 @@ impl Sender {
         &self.findings
     }
 
-    /// Takes what it has just shown.
-    pub(crate) fn take_shown(&mut self) -> Shown {
-        let rate = self.timing.clock_found();
-        Shown { rate, ..core::mem::take(&mut self.shown) }
+    /// Signs of its kind that are to be taken.
+    pub(crate) fn shown_mut(&mut self) -> &mut Shown {
+        &mut self.shown
     }
 
-    /// Gives up all that is known of it: what was found, and its round trips.
-    pub(crate) fn into_parts(self) -> (Findings, Timing) {
-        (self.findings, self.timing)
+    /// Findings, to be taken.
+    pub(crate) fn findings_mut(&mut self) -> &mut Findings {
+        &mut self.findings
     }
 
     /// Its numbering is known: where its data begins.

@@ -44,7 +44,7 @@ impl Half {
             timer: TimerEvidence {
                 waited,
                 rto: self.rto(),
-                pto: (srtt * 2 + DELAYED_ACK).min(self.rto()),
+                pto: Some((srtt * 2 + DELAYED_ACK).min(self.rto())),
                 factor: 1 << self.backoff,
                 // Without progress since, the timer was restarted by the timeout itself.
                 since_timeout: (state == SenderState::Loss && self.expiries > 0).then_some(waited),

@@ -15,11 +15,11 @@ use crate::evidence::{
     TimerEvidence,
 };
 use crate::findings::{Certainty, Event, Place, Repair};
-use crate::judge;
+use crate::judge::{self, RepairRow};
 use crate::outstanding::Known;
 use crate::tolerances::{
-    ACKS, ANSWER_BY_ECHO, CLOSE, DELAYED_ACK, FIRST_TRIP, LEAST_WAIT, MOST_EXPIRIES, MOST_RTO, PROBE_EARLY,
-    RACK, SAMPLE, TICK,
+    ANSWER_BY_ECHO, CLOSE, DELAYED_ACK, FIRST_TRIP, LEAST_WAIT, MOST_EXPIRIES, MOST_RTO, PROBE_EARLY, RACK,
+    SAMPLE, TICK,
 };
 
 /// See the head of the file.
@@ -190,8 +190,8 @@ impl Sender {
             Some(react) => (react, TICK),
             None => (self.timing.react_least(), Duration::ZERO),
         };
-        let heard = self.acks.kept().iter().map(|at| *at + react).filter(|at| *at <= sent + tick);
-        heard.max().map(|at| sent.since(at))
+        let heard = self.acks.newest_first().map(|at| at + react).find(|at| *at <= sent + tick);
+        heard.map(|at| sent.since(at))
     }
 
     /// For how long the latest ACK that it can have reacted to had passed. Where more ACKs pass than are remembered,
@@ -199,10 +199,10 @@ impl Sender {
     pub(super) fn reacted(&self, now: Instant) -> Option<Duration> {
         let react = self.timing.react();
         let (least, most) = (self.timing.soonest(), react + self.timing.slack(react / 2));
-        let ages = self.acks.kept().iter().map(|at| now.since(*at));
-        let dense = self.acks.seen() >= ACKS && ages.clone().all(|age| age < most);
-        let nearest = ages.filter(|age| *age >= least).min();
-        if dense { Some(react) } else { nearest }
+        if self.acks.oldest().is_some_and(|at| now.since(at) < most) {
+            return Some(react);
+        }
+        self.acks.newest_first().map(|at| now.since(at)).find(|age| *age >= least)
     }
 
     /// Whether an ACK passed that the sender reacts to now.
@@ -228,8 +228,38 @@ impl Sender {
         }
     }
 
-    /// Evidence about what is sent again now.
-    pub(super) fn evidence(&self, p: &Seen<'_>, known: &Known) -> RepairEvidence {
+    /// Evidence about what is sent again now, and the row that decides. What takes longer to measure is measured only
+    /// where the first rows decide nothing, or for who asks `why`.
+    pub(super) fn judge(
+        &self,
+        p: &Seen<'_>,
+        known: &Known,
+        why: bool,
+    ) -> (RepairEvidence, &'static RepairRow) {
+        let mut e = self.evidence(p, known);
+        let early = judge::judge_early(&e);
+        if early.is_none() || why {
+            self.measure_times(p, &mut e);
+        }
+        let row = early.unwrap_or_else(|| judge::judge_late(&e));
+        (e, row)
+    }
+
+    /// Measures what the sender's clock and the times of the latest ACKs tell.
+    fn measure_times(&self, p: &Seen<'_>, e: &mut RepairEvidence) {
+        let pto = e.timer.srtt.unwrap_or(FIRST_TRIP) * 2 + DELAYED_ACK;
+        e.timer.pto = Some(pto.min(self.timing.trips().rto()));
+        (e.acks.reacted, e.acks.reached) = (self.reacted(p.sent), self.reached(p.sent));
+        e.clock = self.timing.exact().map(|_| {
+            let alone = e.segment.last && !e.segment.hole;
+            let found = (e.state == SenderState::Open).then(|| self.schedule(p, alone));
+            let (first, expiries) = found.map_or((First::Nothing, 0), |s| (s.first, s.timeouts));
+            ClockEvidence { due: self.due(), first, expiries }
+        });
+    }
+
+    /// Evidence without what [`Sender::measure_times`] adds.
+    fn evidence(&self, p: &Seen<'_>, known: &Known) -> RepairEvidence {
         let waited = self.timing.waited(p.sent);
         let (first, last) = (p.tcp.seq.at_or_before(self.una), p.tcp.seq_end() == self.max);
         let hole = known.hole.is_some();
@@ -240,12 +270,8 @@ impl Sender {
             Phase::Recovery(_) => SenderState::Recovery,
             Phase::Loss(_) => SenderState::Loss,
         };
-        let clock = self.timing.exact().map(|_| {
-            let found = (state == SenderState::Open).then(|| self.schedule(p, last && !hole));
-            let (first, expiries) = found.map_or((First::Nothing, 0), |s| (s.first, s.timeouts));
-            ClockEvidence { due: self.due(), first, expiries }
-        });
         let acks = self.ack_evidence(p);
+        let (overtaken, after_timeout) = (self.overtaken(known), state == SenderState::Loss);
         RepairEvidence {
             state,
             segment: SegmentEvidence {
@@ -253,15 +279,15 @@ impl Sender {
                 last,
                 hole,
                 copies: Some(known.seen),
-                overtaken: self.overtaken(known),
-                repair_lost: self.repair_lost(known),
-                passed_over: self.was_passed_over(p, known),
+                overtaken,
+                repair_lost: after_timeout && overtaken && self.repair_lost(known),
+                passed_over: after_timeout && self.was_passed_over(p, known),
             },
             timer: TimerEvidence {
                 waited,
                 rto: self.timing.rto(),
-                rto_least: Some(self.timing.trips().rto_least()),
-                pto: (srtt.unwrap_or(FIRST_TRIP) * 2 + DELAYED_ACK).min(self.timing.trips().rto()),
+                rto_least: near.map(|_| self.timing.trips().rto_least()),
+                pto: None,
                 factor: self.timing.factor(),
                 since_timeout: self.repairing.last_timeout.map(|last| p.sent.since(last)),
                 quiet: Some(self.timing.quiet()),
@@ -280,12 +306,12 @@ impl Sender {
                 losses: Some(self.timing.losses()),
                 rearms: self.timing.restarts() && self.hides_repairs(),
             },
-            clock,
+            clock: None,
         }
     }
 
     /// What acknowledgments have to do with what is sent now.
-    pub(super) fn ack_evidence(&self, p: &Seen<'_>) -> AckEvidence {
+    fn ack_evidence(&self, p: &Seen<'_>) -> AckEvidence {
         AckEvidence {
             duplicates: self.acks.duplicates(),
             sacked: self.out.sacked(),
@@ -295,8 +321,8 @@ impl Sender {
                 .hints()
                 .map(|(first, latest)| (Age::between(first, p.sent), Age::between(latest, p.sent))),
             latest: self.acks.latest().map(|at| p.at.since(at)),
-            reacted: self.reacted(p.sent),
-            reached: self.reached(p.sent),
+            reacted: None,
+            reached: None,
             echoed: self.timing.heard(),
             react: self.timing.react(),
             react_least: Some(self.timing.react_least()),
