@@ -92,7 +92,7 @@ impl Tracker {
 
     /// Takes a packet of the queued direction that arrives.
     pub fn forward(&mut self, now: Instant, h: &Header) -> Observation {
-        let likely = self.table.likely(self.table.expect(&h.key));
+        let likely = self.likely(self.expect(&h.key));
         self.forward_from(now, h, likely)
     }
 
