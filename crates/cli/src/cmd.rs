@@ -2,7 +2,7 @@
 //! `lab` experiments with real stacks, `diagnose` the diagnosis of captures, and `research` the simulator, the models
 //! and `replay`.
 
-#[cfg(any(feature = "diagnose", feature = "research"))]
+#[cfg(feature = "research")]
 use crate::say;
 
 #[cfg(feature = "lab")]

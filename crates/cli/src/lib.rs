@@ -17,8 +17,6 @@ mod log;
 
 #[cfg(feature = "diagnose")]
 pub use cmd::diagnose;
-#[cfg(feature = "research")]
-use cmd::{plan, sim};
 
 /// Exit status of a command that did what it was asked for.
 pub const SUCCESS: u8 = 0;

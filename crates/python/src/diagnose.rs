@@ -2,12 +2,9 @@
 
 use std::path::PathBuf;
 
-use narrows_cli::diagnose::WhatIfQuestion;
+use narrows_cli::diagnose::{WhatIfQuestion, columns};
 use narrows_diagnose::files::Inputs;
-use narrows_diagnose::{
-    Analyzer, AnalyzerLimits, ColumnValues, Overall, QuicAnalyzer, Tables, page, quic_page,
-};
-use narrows_sim::{Column, Data};
+use narrows_diagnose::{Analyzer, AnalyzerLimits, Overall, QuicAnalyzer, Tables, page, quic_page};
 use narrows_units::Duration;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -58,16 +55,8 @@ fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Fo
 }
 
 fn table(table: narrows_diagnose::ColumnTable) -> PyResult<Table> {
-    let column = |(name, values): (&str, ColumnValues)| {
-        let data = match values {
-            ColumnValues::U64(v) => Data::U64(v),
-            ColumnValues::F64(v) => Data::F64(v),
-            ColumnValues::Text(v) => Data::Text(v),
-        };
-        Column { name: name.to_owned(), data }
-    };
-    let columns = table.columns.into_iter().map(column).collect();
-    narrows_sim::Table { name: table.name.to_owned(), columns }.try_into()
+    let name = table.name.to_owned();
+    narrows_sim::Table { name, columns: columns(table) }.try_into()
 }
 
 /// Who stalls in captures, and why: `flows`, `stalls`, `overall` and `quic` (JSON), `page`, `remarks`.

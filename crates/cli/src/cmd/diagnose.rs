@@ -20,6 +20,8 @@ mod json;
 mod live;
 
 use extras::Extras;
+#[cfg(feature = "research")]
+pub use extras::columns;
 use json::Stream;
 
 use crate::{FAILURE, SUCCESS};

@@ -114,10 +114,11 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     Ok(SUCCESS)
 }
 
-/// What is to be expected of a link, in a sentence.
+/// Expectation of a link, in a sentence.
 ///
 /// # Errors
 /// A quantity outside its domain.
+#[cfg(feature = "diagnose")]
 pub(crate) fn sentence(link: &SharedLink) -> anyhow::Result<String> {
     Ok(lines::verdict(link, &plan(link)?))
 }

@@ -135,7 +135,7 @@ impl Extras {
             narrows_plot::save_as(&svg, file).with_context(|| format!("--picture {}", file.display()))?;
         }
         if let Some(what_if) = self.what_if {
-            let stop = crate::sim::stop_on_signal()?;
+            let stop = crate::cmd::sim::stop_on_signal()?;
             let answer = what_if.finish(name, overall.over_s, &stop)?;
             said.text = answer.text;
             said.json.push(("what_if", answer.json));
@@ -178,7 +178,9 @@ impl Writing {
     }
 }
 
-fn columns(table: narrows_diagnose::ColumnTable) -> Vec<Column> {
+/// Columns of a table of the diagnosis, as tables of sweeps have them.
+#[must_use]
+pub fn columns(table: narrows_diagnose::ColumnTable) -> Vec<Column> {
     let column = |(name, values): (&str, ColumnValues)| {
         let data = match values {
             ColumnValues::U64(v) => Data::U64(v),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use narrows_runner::league::{Entry, MEASURES, Standings};
 
-use crate::sim::table::{grid, significant};
+use crate::cmd::sim::table::{grid, significant};
 
 /// Entries told of one discipline that was not the best.
 const TOLD: usize = 15;

@@ -54,7 +54,7 @@ pub fn all(runs: &[Run], fit: &Fit, over: f64, stop: &AtomicBool) -> anyhow::Res
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..crate::sim::cores().min(runs.len()) {
+        for _ in 0..crate::cmd::sim::cores().min(runs.len()) {
             scope.spawn(|| {
                 while let Some((at, run)) = next_of(&next, runs) {
                     let result = one(run, fit, over, stop);

@@ -22,7 +22,7 @@ pub fn answer(
     scenario: Option<&Path>,
     over: f64,
 ) -> Answer {
-    let plan = crate::plan::sentence(&shared(fit)).ok();
+    let plan = crate::cmd::plan::sentence(&shared(fit)).ok();
     let as_it_is = simulated.first().map(|s| s.figures).unwrap_or_default();
     let differs = captured.differs(&as_it_is);
     let remarks = fit.remarks();
