@@ -34,7 +34,11 @@ impl Process<'_> {
         let now = names(&mut new.iter());
         let several = !(self.links.len() == 1 && self.links[0].name.is_none());
         ensure!(several || new.len() == 1, "link: there are several now: that takes a restart");
-        ensure!(old == now, "link: these run: {old}; and now there are: {now}: that takes a restart");
+        // A link without a name is the only one, whatever the file calls it now.
+        ensure!(
+            !several || old == now,
+            "link: these run: {old}; and now there are: {now}: that takes a restart"
+        );
         let until = Instant::now() + PATIENCE;
         let ask = |http_503: bool, link: &Link| {
             let (answer, answered) = sync_channel(1);
