@@ -3,6 +3,7 @@
 
 use narrows_units::Instant;
 
+use crate::evidence::Hints;
 use crate::judge::DUPTHRESH;
 use crate::tolerances::ACKS;
 
@@ -10,15 +11,15 @@ use crate::tolerances::ACKS;
 /// time stays until the sender repairs it or all is acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acks {
-    /// When the latest passed, in a ring.
+    /// Times at which the latest ACKs passed, in a ring.
     times: [Instant; ACKS],
     seen: usize,
-    /// Duplicates in a row.
+    /// Duplicate ACKs in a row.
     duplicates: u32,
-    /// When enough of them had passed.
+    /// Time at which enough duplicates had passed.
     told: Option<Instant>,
-    /// When the first and the latest passed that told of any segment behind a gap.
-    hints: Option<(Instant, Instant)>,
+    /// ACKs that told of any segment behind a gap.
+    hints: Option<Hints<Instant>>,
     /// ACKs with news since the latest timeout, and when the latest of new data passed.
     news: u32,
     advanced: Instant,
@@ -58,31 +59,31 @@ impl Acks {
         Some(self.times[self.seen.checked_sub(1)? % ACKS])
     }
 
-    /// It was a duplicate.
+    /// Counts a duplicate ACK.
     pub(crate) fn duplicate(&mut self) {
         self.duplicates += 1;
     }
 
-    /// It acknowledged new data.
+    /// Notes an ACK of new data.
     pub(crate) fn advance(&mut self, at: Instant) {
         (self.duplicates, self.advanced) = (0, at);
         self.news += 1;
     }
 
-    /// It selectively acknowledged something for the first time.
+    /// Notes an ACK that selectively acknowledges a segment for the first time.
     pub(crate) fn note_news(&mut self) {
         self.news += 1;
     }
 
-    /// It told of a gap, with so many segments selectively acknowledged behind it, to a sender that knew of none if it
-    /// is `open`.
+    /// Notes an ACK that tells of a gap; `sacked` segments behind it are selectively acknowledged. `open`: the sender
+    /// knew of no gap before.
     pub(crate) fn tell(&mut self, at: Instant, sacked: u32, open: bool) {
         let enough = self.duplicates >= DUPTHRESH || sacked >= DUPTHRESH;
         if enough && open && self.told.is_none() {
             self.told = Some(at);
         }
         if sacked > 0 {
-            self.hints = Some((self.hints.map_or(at, |(first, _)| first), at));
+            self.hints = Some(Hints { first: self.hints.map_or(at, |hints| hints.first), latest: at });
         }
     }
 
@@ -96,7 +97,7 @@ impl Acks {
         self.told = None;
     }
 
-    /// All that was lost is acknowledged, or was under way before.
+    /// Ends the repair: every lost segment is acknowledged.
     pub(crate) fn is_over(&mut self) {
         (self.told, self.hints) = (None, None);
     }
@@ -114,7 +115,7 @@ impl Acks {
         self.told
     }
 
-    pub(crate) fn hints(&self) -> Option<(Instant, Instant)> {
+    pub(crate) fn hints(&self) -> Option<Hints<Instant>> {
         self.hints
     }
 

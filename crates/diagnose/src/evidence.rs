@@ -36,7 +36,7 @@ impl Age {
         Self(now.as_nanos().cast_signed().wrapping_sub(then.as_nanos().cast_signed()))
     }
 
-    /// So much older.
+    /// An age longer by `more`.
     #[must_use]
     pub const fn plus(self, more: Duration) -> Self {
         Self(self.0.saturating_add(more.as_nanos().cast_signed()))
@@ -55,30 +55,30 @@ impl Age {
     }
 }
 
-/// What was sent again.
+/// Evidence about the segment that was sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentEvidence {
-    /// It is the first that is not acknowledged: what a timer sends.
+    /// The segment is the first that is not acknowledged: a timer sends that one.
     pub first: bool,
-    /// It is the last that was sent: what a probe sends.
+    /// The segment is the last that was sent: a probe sends that one.
     pub last: bool,
-    /// It fills a hole: the original never passed here.
+    /// The segment fills a hole: the original never passed here.
     pub hole: bool,
-    /// Times that it was seen before.
+    /// Times that the segment was seen before.
     pub copies: Option<u8>,
-    /// Something that was sent after its latest copy has arrived (RFC 8985, section 6.2).
+    /// A segment that was sent after the latest copy of this one has arrived (RFC 8985, section 6.2).
     pub overtaken: bool,
-    /// A repair of it since the timeout was overtaken: that was lost as well. After a timeout only.
+    /// A repair of the segment since the timeout was overtaken, so it was lost as well. After a timeout only.
     pub repair_lost: bool,
-    /// It was never seen, and what lies behind it has been repaired since the timeout: so was this, and was lost.
+    /// The segment was never seen, and later ones have been repaired since the timeout: so was this one, and was lost.
     /// After a timeout only.
     pub passed_over: bool,
 }
 
-/// What timers have to do with it.
+/// Evidence about the sender's timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimerEvidence {
-    /// From when the timer was restarted until it was sent.
+    /// Time from the timer's restart until the segment was sent.
     pub waited: Duration,
     /// RTO without back-off, as the round trips make it (RFC 6298).
     pub rto: Duration,
@@ -88,9 +88,9 @@ pub struct TimerEvidence {
     pub pto: Option<Duration>,
     /// Back-off: the factor on the RTO.
     pub factor: u32,
-    /// Since the latest timeout.
+    /// Time since the latest timeout.
     pub since_timeout: Option<Duration>,
-    /// Since it sent any data.
+    /// Time since the sender sent any data.
     pub quiet: Option<Duration>,
     /// Smoothed round trip.
     pub srtt: Option<Duration>,
@@ -98,55 +98,71 @@ pub struct TimerEvidence {
     pub least_trip: Option<Duration>,
     /// A probe of the tail has been sent and is not answered.
     pub probed: bool,
-    /// A probe of the tail was due about when it was sent.
+    /// A probe of the tail was due about when the segment was sent.
     pub probe_due: bool,
 }
 
-/// What acknowledgments have to do with it.
+/// The first and the latest ACK that told of any segment behind a gap: their times, or their ages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints<T> {
+    /// The first of them.
+    pub first: T,
+    /// The latest of them.
+    pub latest: T,
+}
+
+impl<T> Hints<T> {
+    /// Converts both.
+    pub fn map<U>(self, convert: impl Fn(T) -> U) -> Hints<U> {
+        Hints { first: convert(self.first), latest: convert(self.latest) }
+    }
+}
+
+/// Evidence about acknowledgments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckEvidence {
     /// Duplicate ACKs in a row.
     pub duplicates: u32,
     /// Segments that the receiver has selectively acknowledged.
     pub sacked: u32,
-    /// Since enough ACKs passed to tell of a loss; `None` if they have not, or passed after it was sent.
+    /// Time since enough ACKs passed to tell of a loss; `None` if they have not, or passed after the segment was sent.
     pub told: Option<Duration>,
-    /// Since the first and the latest ACK passed that told of any segment behind a gap.
-    pub hints: Option<(Age, Age)>,
-    /// Since the latest ACK of any kind passed here.
+    /// Ages of the ACKs that told of any segment behind a gap.
+    pub hints: Option<Hints<Age>>,
+    /// Time since the latest ACK of any kind passed here.
     pub latest: Option<Duration>,
-    /// Since the latest ACK passed that the sender can have reacted to by then.
+    /// Time since the latest ACK passed that the sender can have reacted to.
     pub reacted: Option<Duration>,
-    /// Since an ACK reached the sender, reckoned from when it passed here.
+    /// Time since an ACK reached the sender, reckoned from its passing here.
     pub reached: Option<Duration>,
-    /// Since the sender has heard what its timestamp echoes (RFC 7323, section 4.3).
+    /// Time since the sender heard the timestamp that the segment echoes (RFC 7323, section 4.3).
     pub echoed: Option<Duration>,
-    /// From an ACK's passing here until what it lets go passes here.
+    /// Time from an ACK's passing here until the data that it releases passes here.
     pub react: Duration,
-    /// The least of that; `None` where only the mean is kept.
+    /// Least value of `react`; `None` where only the mean is kept.
     pub react_least: Option<Duration>,
 }
 
 /// How the sender behaves, and what is known of the place of capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderEvidence {
-    /// The least of its half of the round trip, where the capture is so near to it that all it does is seen.
+    /// Least round trip between capture and sender, where the capture is so near that all of its segments are seen.
     pub near: Option<Duration>,
     /// Selective acknowledgments are in use (RFC 2018).
     pub selective: bool,
     /// Timestamps are in use (RFC 7323).
     pub stamps: bool,
-    /// It spreads what an ACK lets go.
+    /// The sender spreads the data that an ACK releases.
     pub paces: bool,
-    /// Such senders do not probe tails, by other connections.
+    /// Senders like it do not probe tails, as other connections show.
     pub plain: bool,
-    /// Packets get lost between such senders and the capture, by other connections; `None` where those are not asked.
+    /// Packets get lost between senders like it and the capture, as other connections show; `None`: none was asked.
     pub losses: Option<bool>,
-    /// Any ACK restarts its timer, by other connections, and losses hide what it does.
+    /// Any ACK restarts the sender's timer, as other connections show, and losses hide when.
     pub rearms: bool,
 }
 
-/// What started a sender's timer anew in a silence.
+/// Event that started a sender's timer anew in a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
     /// Nothing: it goes on from where it was.
@@ -157,12 +173,12 @@ pub enum First {
     Probe,
 }
 
-/// What fits a silence best by the sender's own clock, where its timestamps tell that.
+/// Events that fit a silence best by the sender's own clock, where its timestamps tell that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEvidence {
-    /// From the timer's restart until it, or a probe, was due.
+    /// Time from the timer's restart until it, or a probe, was due.
     pub due: Duration,
-    /// What came first; none outside of [`SenderState::Open`], where it does not matter.
+    /// Event that came first; [`First::Nothing`] outside of [`SenderState::Open`], where it does not matter.
     pub first: First,
     /// Expiries after that.
     pub expiries: u32,
@@ -171,17 +187,17 @@ pub struct ClockEvidence {
 /// Evidence about one retransmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairEvidence {
-    /// How the sender was doing.
+    /// State of the sender.
     pub state: SenderState,
-    /// What was sent again.
+    /// Segment that was sent again.
     pub segment: SegmentEvidence,
-    /// What timers have to do with it.
+    /// Timers of the sender.
     pub timer: TimerEvidence,
-    /// What acknowledgments have to do with it.
+    /// Acknowledgments that it had.
     pub acks: AckEvidence,
-    /// How the sender behaves.
+    /// Behaviour of the sender.
     pub sender: SenderEvidence,
-    /// What its clock tells.
+    /// Events by the sender's clock.
     pub clock: Option<ClockEvidence>,
 }
 
@@ -192,13 +208,13 @@ pub struct SilenceEvidence {
     pub only_fin: bool,
     /// The receiver's window was closed.
     pub closed: bool,
-    /// What was sent again, by the highest rank; `None` also if nothing tells why.
+    /// Reason of the retransmissions, by the highest rank; `None` also if nothing tells it.
     pub repair: Option<Repair>,
     /// Expiries of the timer.
     pub timeouts: u32,
-    /// The receiver had what was sent again.
+    /// The receiver already had the data that was sent again.
     pub spurious: bool,
-    /// What was repaired had been repaired before.
+    /// The repaired data had been repaired before.
     pub double: bool,
     /// A repair was not seen, but reckoned.
     pub inferred: bool,
@@ -218,7 +234,7 @@ pub struct SilenceEvidence {
     pub window: Option<u32>,
     /// Longest payload, bytes.
     pub mss: u32,
-    /// All that was under way was acknowledged, and the sender sent no more at once; `None` as long as that is open.
+    /// The last byte under way was acknowledged, and the sender sent no more at once; `None` as long as that is open.
     pub ended: Option<bool>,
     /// Nothing that follows will be looked at.
     pub live: bool,
@@ -277,7 +293,11 @@ impl Items {
     }
 
     fn is(&mut self, origin: Origin, name: &'static str, value: bool) {
-        self.text(origin, name, if value { "yes" } else { "no" }.to_owned());
+        self.maybe(origin, name, Some(value));
+    }
+
+    fn maybe(&mut self, origin: Origin, name: &'static str, value: Option<bool>) {
+        self.text(origin, name, value.map_or_else(unknown, |v| if v { "yes" } else { "no" }.to_owned()));
     }
 
     fn time(&mut self, origin: Origin, name: &'static str, value: Option<Duration>) {
@@ -328,7 +348,7 @@ impl RepairEvidence {
         list.count(Capture, "duplicates", Some(acks.duplicates), "ACKs");
         list.count(Capture, "sacked", Some(acks.sacked), "segments");
         list.time(Capture, "told", acks.told);
-        let hints = acks.hints.map_or_else(unknown, |(first, latest)| format!("{first}, {latest}"));
+        let hints = acks.hints.map_or_else(unknown, |hints| format!("{}, {}", hints.first, hints.latest));
         list.text(Capture, "hints", hints);
         list.time(Capture, "latest", acks.latest);
         list.time(Capture, "reacted", acks.reacted);
@@ -341,8 +361,7 @@ impl RepairEvidence {
         list.is(Capture, "stamps", sender.stamps);
         list.is(Capture, "paces", sender.paces);
         list.is(Others, "plain", sender.plain);
-        let losses = sender.losses.map_or_else(unknown, |l| if l { "yes" } else { "no" }.to_owned());
-        list.text(Others, "losses", losses);
+        list.maybe(Others, "losses", sender.losses);
         list.is(Others, "rearms", sender.rearms);
         let fits = clock.map_or_else(unknown, |c| match (c.first, c.expiries) {
             (First::Nothing, n) => format!("{n} expiries"),
@@ -372,8 +391,7 @@ impl SilenceEvidence {
         list.is(Sender, "inferred", self.inferred);
         list.count(Capture, "told", Some(self.told), "ACKs");
         list.is(Capture, "said_all", self.said_all);
-        let ended = self.ended.map_or_else(unknown, |e| if e { "yes" } else { "no" }.to_owned());
-        list.text(Capture, "ended", ended);
+        list.maybe(Capture, "ended", self.ended);
         list.count(Capture, "outstanding", Some(self.outstanding), "segments");
         list.count(Sender, "flight", self.flight, "segments");
         list.count(Capture, "window", self.window, "bytes");

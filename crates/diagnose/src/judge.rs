@@ -10,7 +10,7 @@
 
 use narrows_units::Duration;
 
-use crate::evidence::{First, RepairEvidence, SenderState, SilenceEvidence};
+use crate::evidence::{First, Hints, RepairEvidence, SenderState, SilenceEvidence};
 use crate::findings::{Cause, Certainty, Repair};
 use crate::tolerances::{
     ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST, LEAST_WAIT,
@@ -75,16 +75,27 @@ pub(crate) fn judge_early(e: &RepairEvidence) -> Option<&'static RepairRow> {
     REPAIRS[..EARLY_ROWS].iter().find(|row| (row.when)(e))
 }
 
+/// Verdict on a silence.
+#[derive(Clone, Copy, Debug)]
+pub struct SilenceVerdict {
+    /// Row that decided.
+    pub row: &'static CauseRow,
+    /// Cause of the silence.
+    pub cause: Cause,
+    /// Certainty of the cause.
+    pub certainty: Certainty,
+}
+
 /// Finds why a flow stood still, and how sure that is.
 #[must_use]
-pub fn judge_silence(e: &SilenceEvidence) -> (&'static CauseRow, Cause, Certainty) {
+pub fn judge_silence(e: &SilenceEvidence) -> SilenceVerdict {
     let row = first(&CAUSES, e);
-    let sure = match row.then.1 {
+    let certainty = match row.then.1 {
         Sure::Always(sure) => sure,
         Sure::IfSeen(sure) if e.inferred => sure.min(Certainty::Possible),
         Sure::IfSeen(sure) => sure,
     };
-    (row, row.then.0, sure)
+    SilenceVerdict { row, cause: row.then.0, certainty }
 }
 
 /// The last row of a table always fits.
@@ -409,7 +420,7 @@ fn asks(e: &RepairEvidence) -> bool {
     e.acks.duplicates > 0 || e.acks.sacked > 0
 }
 
-/// Such ACKs, or one of what was sent later, tell of a loss.
+/// Duplicate or selective ACKs, or an ACK of a later segment, tell of a loss.
 fn asked(e: &RepairEvidence) -> bool {
     e.segment.overtaken || asks(e)
 }
@@ -441,7 +452,7 @@ fn quiet_near(e: &RepairEvidence) -> bool {
 /// The sender had heard nothing that would let this go, and knew of no loss: so a timer did.
 fn unprompted(e: &RepairEvidence) -> bool {
     let acks = &e.acks;
-    let told = acks.hints.is_some_and(|(first, _)| first.plus(ANSWER_BY_ECHO).at_least(acks.react));
+    let told = acks.hints.is_some_and(|hints| hints.first.plus(ANSWER_BY_ECHO).at_least(acks.react));
     let silent = acks.echoed.is_some_and(|echoed| echoed > ANSWER_BY_ECHO);
     open(e) && silent && !told && e.sender.selective
 }
@@ -541,7 +552,7 @@ fn told_in_time(e: &RepairEvidence) -> bool {
 /// RFC 8985, section 6.2: a segment is lost if one that was sent later has arrived, and it has not within a quarter of
 /// a round trip.
 fn by_rack(e: &RepairEvidence) -> bool {
-    let Some((first, latest)) = e.acks.hints.filter(|_| e.sender.selective) else { return false };
+    let Some(Hints { first, latest }) = e.acks.hints.filter(|_| e.sender.selective) else { return false };
     let trip = if e.sender.stamps { e.timer.srtt } else { e.timer.least_trip };
     let react = e.acks.react;
     let most = react + trip.unwrap_or_default() / RACK + slack(clock(e), react / RACK);
@@ -677,7 +688,7 @@ mod tests {
             outstanding: 2,
             ..Default::default()
         };
-        let told = |e: SilenceEvidence| judge_silence(&e).1;
+        let told = |e: SilenceEvidence| judge_silence(&e).cause;
         assert_eq!(told(e), Cause::SmallCongestionWindow);
         assert_eq!(told(SilenceEvidence { window: Some(2999), ..e }), Cause::SmallReceiveWindow);
         assert_eq!(told(SilenceEvidence { outstanding: 4, ..e }), Cause::ContinuousLoss);
@@ -689,6 +700,6 @@ mod tests {
         assert_eq!(told(SilenceEvidence { timeouts: 2, ..e }), Cause::DoubleRetransmission);
         assert_eq!(told(SilenceEvidence { spurious: true, timeouts: 2, ..e }), Cause::AckDelayedOrLost);
         assert_eq!(told(SilenceEvidence { repair: None, timeouts: 0, closed: true, ..e }), Cause::ZeroWindow);
-        assert_eq!(judge_silence(&SilenceEvidence { inferred: true, ..e }).2, Possible);
+        assert_eq!(judge_silence(&SilenceEvidence { inferred: true, ..e }).certainty, Possible);
     }
 }

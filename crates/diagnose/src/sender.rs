@@ -78,7 +78,9 @@ struct Lone {
     sent: Instant,
     frame: u64,
     tcp: TcpHeader,
-    timer: (Timer, u32),
+    timer: Timer,
+    /// Back-off of the timer.
+    factor: u32,
     max: SeqNum,
 }
 
@@ -146,13 +148,13 @@ pub(crate) struct Findings {
     watched: Option<Watch>,
 }
 
-/// Signs that this end has just given of senders like it; for who collects that.
+/// Signs that this end has just given of senders like it; read by the analyzer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
     /// The latest expiry without a back-off waited so long.
     pub(crate) timed: Option<Duration>,
-    /// Of several segments under way, after a silence, the last was sent again, or the first: with tail-loss probes, or
-    /// without.
+    /// The segment sent again after a silence, with several under way: the last, by a sender with tail-loss probes, or
+    /// the first, by one without.
     pub(crate) probes: Option<bool>,
     /// See [`Sender::note_late`].
     pub(crate) late: Option<bool>,
@@ -182,7 +184,7 @@ pub(crate) struct Sender {
     shown: Shown,
     /// The other end has just acknowledged after so long what was sent once.
     answered: Option<Duration>,
-    /// It opened the connection, and the handshake is over.
+    /// This end opened the connection, and the handshake is over.
     opened: bool,
 }
 
@@ -498,7 +500,8 @@ impl Sender {
         self.pending.closed |= window == 0;
     }
 
-    /// What an ACK that passes now can answer was seen no later. Some round trips are shorter than all that were timed.
+    /// Latest time at which data passed that an ACK passing now can answer. Some round trips are shorter than all that
+    /// were timed.
     fn answered(&self, now: Instant) -> Instant {
         let least = SOONEST.of(self.timing.trips().receiver_least().unwrap_or_default());
         Instant::from_nanos(now.as_nanos().saturating_sub(least.as_nanos()))
@@ -513,12 +516,12 @@ impl Sender {
     fn advance(&mut self, p: &Seen<'_>) {
         let to = p.tcp.ack;
         if self.max.before(to) {
-            // What it acknowledges was not seen here.
+            // The acknowledged data was not seen here.
             self.findings.counts.unseen += 1;
             self.max = to;
         }
         self.check_spurious(p);
-        // What was under way until now is what stood still.
+        // The data under way until now stood still.
         self.progress(p.at, p.frame, true);
         let covered = self.out.cover(to, self.answered(p.at));
         match covered.sample {
@@ -565,7 +568,7 @@ impl Sender {
         };
         let half = now.since(emptied);
         if let Some(greeting) = self.timing.greeting() {
-            // What comes sooner was let go by an earlier ACK.
+            // Data that comes sooner was released by an earlier ACK.
             if half >= greeting / 2 {
                 self.timing.time_sender(half, 3);
             }
@@ -602,8 +605,8 @@ impl Sender {
         news
     }
 
-    /// It fills a hole too soon to be a repair: it has been overtaken. No sender learns of a loss in less than a round
-    /// trip. Timestamps show it too: a repair is sent later than what overtook it.
+    /// Tells whether a segment fills a hole too soon to be a repair: it was overtaken. No sender learns of a loss in
+    /// less than a round trip. Timestamps show it too: a repair is sent later than what overtook it.
     fn is_late(&self, p: &Seen<'_>, known: &Known) -> bool {
         let Some(hole) = known.hole else { return false };
         let age = p.at.since(hole);
@@ -645,7 +648,7 @@ impl Sender {
         self.timing.back_off(k);
         for n in 1..=k {
             let inferred = n < k || !seen;
-            // What was not seen is put where the doubling has it, counted back from the one that was.
+            // Expiries that were not seen are put where the doubling has them, counted back from the one that was.
             let share = if k == 1 { 1.0 } else { ((1_u64 << n) - 1) as f64 / ((1_u64 << k) - 1) as f64 };
             let span = waited.max(first);
             let back = (span.as_nanos() as f64 * (1.0 - share)) as u64;
@@ -666,7 +669,7 @@ impl Sender {
         self.timed_out(p);
     }
 
-    /// The same where its clock tells what it did.
+    /// Notes an expiry where the sender's clock tells it.
     fn expire_by_clock(&mut self, p: &Seen<'_>, lost: Place, certainty: Certainty) {
         let found = self.schedule(p, self.max.before(p.tcp.seq));
         let Schedule { first, timeouts, from, .. } = found;
@@ -868,7 +871,7 @@ impl Sender {
             let (mut timer, factor) = self.timing.timer();
             timer.restart(if waited > probe + self.timing.rto() / 2 { began + probe } else { began });
             let (at, sent, frame, tcp) = (p.at, p.sent, p.frame, *p.tcp);
-            self.lone = Some(Lone { at, sent, frame, tcp, timer: (timer, factor), max: self.max });
+            self.lone = Some(Lone { at, sent, frame, tcp, timer, factor, max: self.max });
         }
     }
 
@@ -880,7 +883,7 @@ impl Sender {
             return;
         }
         let (before, max, pending) = (self.timing.timer().0, self.max, self.pending.clone());
-        self.timing.turn_back(lone.timer);
+        self.timing.turn_back(lone.timer, lone.factor);
         self.max = lone.max;
         let told = self.findings.counts.timeouts;
         let then = Seen { at: lone.at, frame: lone.frame, tcp: &lone.tcp, sent: lone.sent };
@@ -894,7 +897,7 @@ impl Sender {
             stall.backoff = self.timing.factor();
         }
         // The state of before returns, and the ACK has ended the back-off.
-        self.timing.turn_back((before, 1));
+        self.timing.turn_back(before, 1);
         (self.max, self.pending) = (max, pending);
     }
 

@@ -15,14 +15,14 @@ use crate::tolerances::{
 };
 use crate::trips::Trips;
 
-/// What other connections of the capture show of this end.
+/// Behaviour of this end that other connections of the capture show.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Around {
     /// Packets get lost between such senders and the capture.
     pub(crate) losses: bool,
     /// A low quantile of what timers wait: the floor of the RTO.
     pub(crate) floor: Duration,
-    /// Such senders do not probe tails.
+    /// Senders like it do not probe tails.
     pub(crate) plain: bool,
     /// Selective acknowledgments restart their timers too.
     pub(crate) restarts: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Around {
 struct Echo {
     at: Instant,
     tsecr: u32,
-    /// What it acknowledges, and what had been sent by then.
+    /// End of the data that the ACK acknowledges, and of the data sent by then.
     una: SeqNum,
     max: SeqNum,
 }
@@ -214,7 +214,7 @@ impl Timing {
         }
     }
 
-    /// What other connections show now.
+    /// Takes the behaviour that other connections show now.
     pub(crate) fn look_around(&mut self, around: Around) {
         self.around = around;
     }
@@ -260,7 +260,7 @@ impl Timing {
         self.trips.time_sender(half, times);
     }
 
-    /// What was sent several times is acknowledged `half` after the last.
+    /// Notes that a segment sent several times is acknowledged `half` after the last copy.
     pub(crate) fn time_repeated(&mut self, half: Duration) {
         self.trips.time_repeated(half);
     }
@@ -297,7 +297,7 @@ impl Timing {
         self.clock.sent(now, tsval)
     }
 
-    /// The rate of its clock, as soon as that is known and only then; for who collects that.
+    /// Rate of the sender's clock, once, as soon as it is known; read by the analyzer.
     pub(crate) fn clock_found(&mut self) -> Option<usize> {
         self.clock.found()
     }
@@ -308,7 +308,7 @@ impl Timing {
     }
 
     /// The timer and its back-off were these.
-    pub(crate) fn turn_back(&mut self, (timer, factor): (Timer, u32)) {
+    pub(crate) fn turn_back(&mut self, timer: Timer, factor: u32) {
         (self.timer, self.factor) = (timer, factor);
     }
 
@@ -357,7 +357,7 @@ impl Timing {
     }
 }
 
-/// What tests know from the start.
+/// Timings that tests know from the start.
 #[cfg(test)]
 impl Timing {
     pub(crate) fn around_mut(&mut self) -> &mut Around {
@@ -391,7 +391,7 @@ mod tests {
         t.time_sender(Duration::from_millis(100), 2);
         t.stamp(at(1000), 7);
         let heard = |ms: u64, echo: u32| t.since_heard(at(ms), 0, echo).map(|d| d.as_nanos() / 1_000_000);
-        // It is heard at 1.1 s: what passes then answers it, what passes at 1.7 s left 600 ms later.
+        // The sender hears the timestamp at 1.1 s: data passing then answers it, data at 1.7 s left 600 ms later.
         assert_eq!([heard(1100, 7), heard(1700, 7)], [Some(0), Some(600)]);
         assert_eq!(heard(1100, 6), None, "it was not seen");
         t.heard = t.since_heard(at(1120), 0, 7);

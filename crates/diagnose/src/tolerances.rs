@@ -11,7 +11,7 @@ use narrows_units::Duration;
 pub(crate) struct Share(u64, u64);
 
 impl Share {
-    /// That share of `whole`.
+    /// Multiplies `whole` by the share.
     pub(crate) const fn of(self, whole: Duration) -> Duration {
         Duration::from_nanos(whole.as_nanos() / self.1 * self.0)
     }
@@ -116,7 +116,7 @@ pub(crate) const PACES: u64 = 4;
 /// that is busy. Less: recall of fast retransmits falls. More: probes and timeouts of near senders are answers.
 pub(crate) const ANSWER_BY_ECHO: Duration = ms(35);
 
-/// The same where the sender's clock tells when it sent: its tick, the ACK's, and the host's.
+/// Error of an answer's time where the sender's clock tells when it sent: its tick, the ACK's, and the host's.
 pub(crate) const ANSWER: Duration = ms(45);
 
 /// Least and most that a sender may be late beyond its half of the round trip, where its clock is not known.
@@ -140,7 +140,8 @@ pub(crate) const RACK: u64 = 4;
 /// Age of a hole below which what fills it was overtaken, if no round trip is known; else [`SOONEST`] of the least.
 pub(crate) const OVERTAKEN: Duration = ms(20);
 
-/// The same once acknowledgments have told of a loss. More: quick repairs count as reordering.
+/// Error of a segment's being overtaken once acknowledgments have told of a loss. More: quick repairs count as
+/// reordering.
 pub(crate) const OVERTAKEN_TOLD: Duration = ms(3);
 
 /// Share of the least trip to the receiver below which an acknowledgment answers the original (RFC 3522).

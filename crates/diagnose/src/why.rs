@@ -8,7 +8,7 @@ use narrows_units::Instant;
 
 use crate::evidence::{Item, RepairEvidence, SilenceEvidence};
 use crate::findings::{Cause, Certainty, Repair, seconds};
-use crate::judge::{CAUSES, CauseRow, REPAIRS, RepairRow};
+use crate::judge::{CAUSES, REPAIRS, RepairRow, SilenceVerdict};
 use crate::report::FlowReport;
 
 /// Subject of a verdict.
@@ -27,9 +27,9 @@ pub struct Why {
     /// When it was judged: the time of the packet sent again, or of the end of the silence.
     #[serde(rename = "at_s", serialize_with = "seconds")]
     pub at: Instant,
-    /// Whose data it is: 0 for the end that opened the connection.
+    /// End whose data it is: 0 for the one that opened the connection.
     pub by: u8,
-    /// What was judged, and what was said.
+    /// Subject of the verdict, and the verdict.
     pub said: Subject,
     /// How sure that is.
     pub certainty: Certainty,
@@ -61,13 +61,8 @@ impl Why {
         }
     }
 
-    pub(crate) fn silence(
-        at: Instant,
-        by: u8,
-        e: &SilenceEvidence,
-        found: (&'static CauseRow, Cause, Certainty),
-    ) -> Self {
-        let (row, cause, certainty) = found;
+    pub(crate) fn silence(at: Instant, by: u8, e: &SilenceEvidence, found: SilenceVerdict) -> Self {
+        let SilenceVerdict { row, cause, certainty } = found;
         Self {
             at,
             by,

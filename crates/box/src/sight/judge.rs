@@ -101,8 +101,8 @@ impl Half {
         if !silence.only_fin && whole && (self.queued > 0 || self.wait() * 2 >= length) {
             return (Cause::WaitsInQueue, Certainty::Certain);
         }
-        let (_, cause, certainty) = judge_silence(&silence);
-        (Cause::Told(cause), certainty)
+        let told = judge_silence(&silence);
+        (Cause::Told(told.cause), told.certainty)
     }
 
     /// Evidence about the silence since the last progress.

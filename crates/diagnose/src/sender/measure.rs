@@ -32,7 +32,7 @@ pub(super) struct Schedule {
     pub(super) wait: Duration,
     /// How often it expired then.
     pub(super) timeouts: u32,
-    /// It has expired just now.
+    /// The timer has expired just now.
     pub(super) on_time: bool,
 }
 
@@ -82,7 +82,7 @@ impl Sender {
             .acks
             .hints()
             .filter(|_| self.acks.selective())
-            .map(|(first, _)| (first + react, patience + TICK));
+            .map(|hints| (hints.first + react, patience + TICK));
         let acks = self.acks.told().map(|at| (at + react, TICK));
         match (rack, acks) {
             (Some(rack), Some(acks)) if acks.0 < rack.0 + rack.1 => {
@@ -92,8 +92,8 @@ impl Sender {
         }
     }
 
-    /// It has RACK-TLP (RFC 8985): when ACKs arrive it sends again at once what was sent before what they tell of, and
-    /// it probes tails.
+    /// Tells whether the sender has RACK-TLP (RFC 8985): when ACKs arrive it sends again at once the segments older
+    /// than the acknowledged ones, and it probes tails.
     pub(super) fn has_rack_tlp(&self) -> bool {
         self.timing.stamps() && self.acks.selective() && !self.timing.plain()
     }
@@ -109,14 +109,14 @@ impl Sender {
     /// A probe may be sent when the timer was restarted last: after two round trips, and after a delayed ACK of a
     /// single segment (RFC 8985, section 7.2), and not later than the timer.
     pub(super) fn probe_due(&self, alone: bool) -> Option<Duration> {
-        // It repairs what was under way before a timeout as long as that is not acknowledged, and sends no probes then.
+        // The sender repairs the data under way before a timeout until all is acknowledged, and sends no probes then.
         let may = self.may_probe() && (alone || !self.una.before(self.repairing.resent_to));
         let now = self.timing.sent();
         let due = self.tail_probe(now, false).filter(|_| may)?;
         Some(due.since(self.timing.restarted(now)))
     }
 
-    /// What it has done until it sent this. `alone`: this may be the probe.
+    /// Events at the sender until it sent this segment. `alone`: the segment may be the probe.
     pub(super) fn schedule(&self, p: &Seen<'_>, alone: bool) -> Schedule {
         let since = self.timing.restarted(p.sent);
         let wait = self.timing.wait();
@@ -145,8 +145,8 @@ impl Sender {
         if probe.0 <= plain.0 { probe.1 } else { plain.1 }
     }
 
-    /// It has waited for as long as the timer, or a probe, takes. A probe that is due within what we may be off by is
-    /// not told from what an ACK lets go.
+    /// Tells whether the sender waited as long as the timer, or a probe, takes. A probe that is due within the error of
+    /// measurement is not told from data that an ACK releases.
     pub(super) fn is_due(&self, waited: Duration) -> bool {
         waited + judge::tolerance(self.timing.trips().srtt()) >= self.due()
     }
@@ -158,7 +158,7 @@ impl Sender {
         probe.map_or(wait, |due| due.min(wait))
     }
 
-    /// The same, or what stands for it where its clock is not known.
+    /// Tells whether the timer has expired, or may have where the sender's clock is not known.
     pub(super) fn has_expired(&self, sent: Instant, waited: Duration) -> bool {
         if self.timing.exact().is_some() {
             self.is_due(waited) && !self.has_heard(sent)
@@ -310,16 +310,13 @@ impl Sender {
         }
     }
 
-    /// What acknowledgments have to do with what is sent now.
+    /// Evidence about acknowledgments of the segment sent now.
     fn ack_evidence(&self, p: &Seen<'_>) -> AckEvidence {
         AckEvidence {
             duplicates: self.acks.duplicates(),
             sacked: self.out.sacked(),
             told: self.acks.told().filter(|told| *told <= p.sent).map(|told| p.sent.since(told)),
-            hints: self
-                .acks
-                .hints()
-                .map(|(first, latest)| (Age::between(first, p.sent), Age::between(latest, p.sent))),
+            hints: self.acks.hints().map(|hints| hints.map(|at| Age::between(at, p.sent))),
             latest: self.acks.latest().map(|at| p.at.since(at)),
             reacted: None,
             reached: None,
@@ -355,12 +352,12 @@ impl Sender {
         Some(if early <= now + off && now <= late + off { now } else { late })
     }
 
-    /// It had heard nothing that would let this go, and all that it knew was well: so a timer did, and of a sender that
-    /// probes tails that is the probe.
+    /// Tells whether the sender had heard no ACK that releases this segment, and knew of no loss: then a timer sent it,
+    /// and of a sender that probes tails that is the probe.
     pub(super) fn is_unprompted(&self, sent: Instant) -> bool {
         let silent = self.timing.heard().is_some_and(|heard| heard > ANSWER_BY_ECHO);
         let told = || {
-            self.acks.hints().is_some_and(|(first, _)| first + self.timing.react() <= sent + ANSWER_BY_ECHO)
+            self.acks.hints().is_some_and(|hints| hints.first + self.timing.react() <= sent + ANSWER_BY_ECHO)
         };
         silent && self.repairing.phase == Phase::Open && self.acks.selective() && !told()
     }
@@ -411,7 +408,7 @@ impl Sender {
         jumped
     }
 
-    /// It is one, and ends the stall before it.
+    /// Notes a probe of new data, which ends the stall before it.
     pub(super) fn note_new_probe(&mut self, p: &Seen<'_>) {
         self.repairing.probed = true;
         self.timing.restart(p.sent);

@@ -8,7 +8,7 @@ use super::{Phase, Seen, Sender};
 use crate::evidence::SilenceEvidence;
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::frames::Frames;
-use crate::judge::{DUPTHRESH, judge_silence};
+use crate::judge::{DUPTHRESH, SilenceVerdict, judge_silence};
 use crate::outstanding::Known;
 use crate::tolerances::{LEAST_STALL, MOST_STALLS, SAYS_MORE, STALL_FRAMES, STALL_TRIPS};
 use crate::why::Why;
@@ -22,13 +22,13 @@ pub(super) struct Pending {
     pub(super) lost: Place,
     pub(super) inferred: bool,
     pub(super) spurious: bool,
-    /// What is repaired was repaired before.
+    /// The repaired data had been repaired before.
     pub(super) double: bool,
     /// The receiver's window was closed.
     pub(super) closed: bool,
     /// ACKs that told of a loss until the last progress.
     pub(super) dupacks: u32,
-    /// What the receiver offered at the last progress.
+    /// Window that the receiver offered at the last progress, bytes.
     pub(super) window: Option<u32>,
     /// Segments under way then.
     pub(super) outstanding: u32,
@@ -40,7 +40,7 @@ pub(super) struct Pending {
     /// The latest progress, its frame, and whether something was under way then.
     pub(super) since: Instant,
     pub(super) since_frame: u64,
-    /// It was an acknowledgment.
+    /// The last progress was an acknowledgment.
     pub(super) since_ack: bool,
     pub(super) waiting: bool,
     /// All was acknowledged then, and nothing has been sent since.
@@ -130,7 +130,7 @@ impl Sender {
     pub(super) fn stall(&mut self, now: Instant, frame: u64, ended: bool) {
         let silence = self.silence();
         let found = judge_silence(&silence);
-        let (_, cause, certainty) = found;
+        let SilenceVerdict { cause, certainty, .. } = found;
         self.watch(&silence, cause, ended);
         let repairs = self.pending.frames.iter();
         let frames: Frames =
@@ -154,7 +154,8 @@ impl Sender {
         });
     }
 
-    /// What is sent again had been acknowledged here, so that nothing seemed to be under way: the sender has not heard.
+    /// Notes data sent again that had been acknowledged here, so that none seemed to be under way: the sender has not
+    /// heard the ACK.
     pub(super) fn unheard(&mut self, p: &Seen<'_>) {
         if !self.out.is_empty() || self.pending.waiting {
             return;
@@ -276,7 +277,7 @@ impl Sender {
         let Some(watch) = self.findings.watched.take() else { return };
         let silence = SilenceEvidence { ended: Some(tail), ..watch.silence };
         let found = judge_silence(&silence);
-        let cause = found.1;
+        let cause = found.cause;
         if let Some(stall) = self.findings.stalls.get_mut(watch.stall)
             && stall.cause != Cause::AckDelayedOrLost
         {
@@ -297,7 +298,7 @@ impl Sender {
             && self.acks.hints().is_none()
             && self.acks.duplicates() == 0
             && !self.repairing.probed;
-        // What is acknowledged here may be so because of what it has not heard.
+        // Data may be acknowledged here by an ACK that the sender has not heard.
         let open = self.una.before(p.tcp.seq_end());
         if silent
             && open

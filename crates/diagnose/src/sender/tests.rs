@@ -1,5 +1,5 @@
-//! What a sender of today did in a silence, behind a queue that hides its repairs: how it would have probed tells. And
-//! when its probes are due, which of its silences were a timer's, and whose the first of an answer was.
+//! Silences of a sender with tail-loss probes behind a queue that hides its repairs. Times at which its probes are due,
+//! silences that were a timer's, and the sender of the first segment of an answer.
 
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
@@ -81,7 +81,7 @@ fn a_probe_that_jumps_over_a_tail_that_was_not_seen() {
         s.timing.has_heard(Duration::from_millis(1000));
         passes(&mut s, 11_100, 3, Flags::ACK);
         if let Some(ms) = next {
-            // There is more, so that was no tail but new data.
+            // Data follows, so the segment was no tail but new data.
             passes(&mut s, ms, 4, Flags::ACK);
         } else {
             passes(&mut s, 11_700, 0, Flags::ACK);
@@ -111,7 +111,7 @@ fn a_probe_is_no_later_than_the_timer_of_the_first_segment() {
     s.timing.has_sent(at(1000), at(1000));
     // Two round trips after that are 2 s, and the first's timer expires at 2.3 s.
     assert_eq!(s.tail_due(at(1900), false), Some((at(2000), at(2000))));
-    // One more leaves at 1.9 s: now the timer is first.
+    // Another segment leaves at 1.9 s: now the timer is first.
     s.timing.has_sent(at(1900), at(1900));
     assert_eq!(s.tail_due(at(2200), false), Some((at(2300), at(2300))));
     assert_eq!(

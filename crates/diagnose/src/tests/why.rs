@@ -1,4 +1,4 @@
-//! What decided: the evidence about a frame, and the row.
+//! The evidence about a frame, and the row that decided.
 
 use super::*;
 use crate::why::{Subject, why_page};
