@@ -69,7 +69,7 @@ pub struct UserState<S> {
     packets: u32,
     /// When it was last noted to have nothing waiting ([`Idle`]).
     rests: Coarse,
-    /// Bytes that were sent of its new flows before others of late: each round forgets a part of a quantum.
+    /// Bytes of its new flows that were recently sent before others: each round forgets a part of a quantum.
     spent: i32,
     /// Whether it waits for its rate, and stands in no list.
     aside: bool,

@@ -271,7 +271,7 @@ impl Control {
         self.echoes.pass(total);
     }
 
-    /// Takes all that is under way for lost, as no acknowledgment has come for long.
+    /// Writes off the data under way: no acknowledgment has come for long.
     fn give_up(&mut self, now: Instant) {
         self.silent = true;
         self.forecast.give_up(now);

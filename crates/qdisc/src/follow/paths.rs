@@ -56,7 +56,7 @@ pub(super) struct Paths {
     /// When a round trip was last as short as the shortest.
     met_at: Instant,
     hosts: Hosts,
-    /// Path of the most distant host that answered of late, and when it answered.
+    /// Path of the most distant host that answered recently, and the time of its answer.
     farthest: Duration,
     farthest_at: Instant,
     /// Path of the host that answered last.

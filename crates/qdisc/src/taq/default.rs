@@ -80,7 +80,7 @@ fn signed(bytes: u64) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
-/// Facts about a packet that has come, read once.
+/// Facts about an arriving packet, read once.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     len: Bytes,
@@ -171,7 +171,7 @@ impl<P: Packet> DefaultMode<P> {
             self.queues.state_mut(id).clamp.note_arrival(tcp);
         }
         let arrival = Arrival::new(&packet, &self.link);
-        // Only these can be.
+        // Only a copy, or a packet that is not TCP, can be of no use.
         let doubtful = seen.kind == PacketKind::Retransmission || !arrival.tcp;
         if doubtful {
             // A copy of the header, seldom made: with a reference the packet itself would be copied at each call.
@@ -188,7 +188,7 @@ impl<P: Packet> DefaultMode<P> {
             self.queues.push_control(id, packet);
         } else {
             let timestamps = packet.header().tcp.and_then(|tcp| tcp.timestamps);
-            let repairs = seen.kind == PacketKind::Retransmission && self.goes_first(id, timestamps);
+            let repairs = seen.kind == PacketKind::Retransmission && self.overtakes(id, timestamps);
             let end = if repairs { End::Front } else { End::Back };
             let new_data = matches!(
                 seen.kind,
@@ -247,7 +247,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
     /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
-    fn goes_first(&mut self, id: FlowId, timestamps: Option<(u32, u32)>) -> bool {
+    fn overtakes(&mut self, id: FlowId, timestamps: Option<(u32, u32)>) -> bool {
         let waiting = self.queues.state(id).waiting();
         if !self.config.retransmissions_first
             || waiting == 0
@@ -369,7 +369,7 @@ impl<P: Packet> DefaultMode<P> {
             return None;
         }
         let flow = self.queues.flow(id);
-        // Both sides must have offered a scale for either to be in force (RFC 7323, section 2.2).
+        // A scale is in force only if both sides have offered one (RFC 7323, section 2.2).
         let scale = flow.forward_scale().and(flow.reverse_scale())?;
         // Without the far side's round trip nobody can say how much must be under way.
         flow.sender_rtt()?;

@@ -69,7 +69,7 @@ impl WindowClamp {
         self.segment = if self.segment == 0 { mss } else { self.segment.min(mss) };
     }
 
-    /// Notes a segment that has come.
+    /// Notes an arriving segment.
     pub fn note_arrival(&mut self, tcp: &TcpHeader) {
         self.note_mss(tcp);
         let payload = u16::try_from(tcp.payload).unwrap_or(u16::MAX);

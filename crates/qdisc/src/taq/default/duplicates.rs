@@ -25,7 +25,7 @@ use crate::Packet;
 /// How many waiting packets of one flow are compared with a copy. Flows under the clamp have two or three.
 const LOOKED_AT: usize = 64;
 
-/// Segments of a flow that left of late, and acknowledgments of them: a copy is judged by both.
+/// Segments of a flow that left recently, and acknowledgments of them: a copy is judged by both.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]

@@ -238,12 +238,12 @@ impl<P: Packet> FlowQueues<P> {
         self.tracker.flow(id)
     }
 
-    /// State of a flow of which a packet has come.
+    /// State of a flow after its first packet.
     pub fn state(&self, id: FlowId) -> &FlowState {
         &self.flows[id.index()]
     }
 
-    /// State of a flow of which a packet has come, for the parts to change theirs.
+    /// State of a flow after its first packet, for the parts to change theirs.
     pub fn state_mut(&mut self, id: FlowId) -> &mut FlowState {
         &mut self.flows[id.index()]
     }

@@ -238,7 +238,7 @@ const ANSWER: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 enum Data {
-    /// No full packet has come yet.
+    /// Data without a full packet so far.
     None,
     /// The last was full: there is more, and a probe will bring it (RFC 9002, section 6.2.4).
     Flows,

@@ -120,7 +120,7 @@ impl Rules {
     }
 }
 
-/// Lengths of packets on the link of late, in bytes: what a quantum and a round are reckoned by.
+/// Recent lengths of packets on the link, in bytes: quantum and round follow from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths {
     /// Average of data packets, in 1/16 bytes.
@@ -284,7 +284,7 @@ impl Turns {
         self.user_round().max(own.unwrap_or(Duration::ZERO)) * u64::from(flows)
     }
 
-    /// The time it takes to send one data packet of every user who waits.
+    /// Time to send a data packet of each waiting user.
     fn user_round(&self) -> Duration {
         self.lengths.time * self.users().unwrap_or(0).max(1) as u64
     }
