@@ -23,7 +23,7 @@ pub struct Args {
     /// Tests of this package alone, as qdisc; again for more
     #[arg(short, long = "package", value_name = "PACKAGE")]
     packages: Vec<String>,
-    /// What runs in a virtual machine: on the oldest and the newest kernel, not on one of them
+    /// Run what needs a virtual machine on the oldest and the newest kernel, not on one of them
     #[arg(long)]
     every_kernel: bool,
     /// For the programs of tests: names of tests, --nocapture, --include-ignored
@@ -76,7 +76,7 @@ pub fn lints(report: &mut Report, lints: &[Lint]) -> Result<()> {
     Ok(())
 }
 
-/// Which tests are run, and where.
+/// Choice of tests, and of kernels for those in a machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// Names of packages; none: all.

@@ -117,7 +117,7 @@ fn is_code(path: &str) -> bool {
     [".rs", ".py", ".c", ".h"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// What a file of code breaks by itself.
+/// Rules that a file of code breaks by itself.
 fn code(path: &str, text: &str) -> Vec<Broken> {
     let mut broken = Vec::new();
     for (n, line) in text.lines().enumerate() {

@@ -212,7 +212,7 @@ pub fn default_path(lan: &str, wan: &str) -> PathBuf {
 /// What a box does, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What the link is called among several.
+    /// Name of the link among several.
     pub name: Option<String>,
     /// Interfaces of the users, one at least; `*` at the end of a name stands for any ending.
     pub lan: Vec<String>,
@@ -224,13 +224,13 @@ pub struct Settings {
     pub mtu: u32,
     /// Their disciplines as given.
     pub texts: [String; 2],
-    /// Where packets come in.
+    /// Source of packets.
     pub backend: BackendKind,
     /// The first of two NFQUEUE numbers; `None` for two free ones.
     pub queue: Option<u16>,
-    /// Who keeps the rules.
+    /// Keeper of the rules that lead packets to the box.
     pub rules: Filter,
-    /// Also the router's own traffic over `wan`.
+    /// The router's own traffic over `wan` is queued too.
     pub local: bool,
     /// Follow and report, touch nothing.
     pub observe: bool,
@@ -240,17 +240,17 @@ pub struct Settings {
     pub http_503: bool,
     /// The control socket.
     pub control: PathBuf,
-    /// Where the local status page is served.
+    /// Address of the status page.
     pub page: Option<SocketAddr>,
-    /// Where it is noted what was changed on this machine.
+    /// Directory in which changes of this machine are noted.
     pub state_dir: PathBuf,
     /// Users who have names and rates: [`Source::settings`](super::Source::settings) reads their file.
     pub circuits: Circuits,
-    /// Whom the box becomes when it is set up; `None` for the user of our packages, if there is one.
+    /// User that the box becomes when it is set up; `None` for the user of our packages, if there is one.
     pub user: Option<String>,
-    /// Where rates are told.
+    /// Source of rates that another program tells.
     pub rate_from: Option<RateFrom>,
-    /// The least and the most that is believed then.
+    /// Bounds of a told rate.
     pub rate_bounds: [Rate; 2],
 }
 

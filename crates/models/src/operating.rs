@@ -50,7 +50,7 @@ pub struct Bottleneck {
     pub rto_min: Duration,
     /// What else is known of the timer.
     pub stack: Stack,
-    /// What ends a back-off: [`BackoffUntil::NewAck`] with timestamps, [`BackoffUntil::NewSample`] without.
+    /// Event that ends a back-off: [`BackoffUntil::NewAck`] with timestamps, [`BackoffUntil::NewSample`] without.
     pub backoff_ends: BackoffUntil,
     /// Receive window, packets: 4 to [`WMAX`].
     pub window: u32,

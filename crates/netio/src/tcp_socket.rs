@@ -1,4 +1,4 @@
-//! What the kernel's TCP lets a program choose for a connection of its own.
+//! Choices that the kernel's TCP leaves to a program for a connection of its own.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};

@@ -15,7 +15,7 @@ use super::programs::Program;
 /// Modules of packages whose tests do not compute alone, in the order in which they begin. A module within another here
 /// is a job of its own.
 const APART: [(&str, Lane, &[&str]); 7] = [
-    // They judge times and rates: of packets through the box, of queues of the kernel, of senders in it.
+    // Tests that judge times and rates: of packets through the box, of queues of the kernel, of senders in it.
     (
         "box",
         Lane::Machine(NEWEST),
@@ -32,7 +32,7 @@ const APART: [(&str, Lane, &[&str]); 7] = [
     ),
     ("lab", Lane::Machine(OLDEST), &["queue_peer::", "peer::"]),
     ("senders", Lane::Machine(NEWEST), &["live::"]),
-    // What is lost, comes back or is told is waited for, and a box that is starved of its processor takes long.
+    // Tests that wait 30 s for a packet, a rule or a word: a box that is starved of its processor takes longer.
     ("box", Lane::Alone, &["live_box::soak::"]),
     ("box", Lane::Alone, &["live_box::"]),
     ("cli", Lane::Waiting, &["live::", "diagnose_live::", "lab::"]),
@@ -58,7 +58,7 @@ pub enum Lane {
     Alone,
 }
 
-/// What tests find around them.
+/// Surroundings of the tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     /// The file to which skipped tests write their names.
@@ -216,7 +216,7 @@ pub fn machines() -> bool {
     })
 }
 
-/// The same command, which leaves the processors to whoever waits for a packet or a timer.
+/// A command that leaves the processors to whoever waits for a packet or a timer.
 fn gently(command: &Command) -> Command {
     let mut nice = Command::new("nice");
     nice.args(["-n", "10"]).arg(command.get_program()).args(command.get_args());

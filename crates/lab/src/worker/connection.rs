@@ -64,7 +64,7 @@ impl Ways {
         })
     }
 
-    /// The same with these window scales, given to users in turn.
+    /// Gives these window scales to users in turn.
     pub(super) fn with_window_scales(self, window_scales: Vec<u8>) -> Self {
         Self { window_scales, ..self }
     }

@@ -38,8 +38,8 @@ pub fn plan() -> Vec<(Duration, usize)> {
     all
 }
 
-/// The same flows, each packet up to 6 ms later. The first flow's 8 ms are also what the link takes for a packet:
-/// without the scatter the same packets meet an empty queue each time, where the clock is exact.
+/// The flows of [`plan`], each packet up to 6 ms later. The first flow's 8 ms are also what the link takes for a
+/// packet: without the scatter the same packets meet an empty queue each time, where the clock is exact.
 #[allow(dead_code, reason = "xtask does not ask ns-3 this")]
 pub fn scattered() -> Vec<(Duration, usize)> {
     let later = |n: usize| Duration::from_micros(u64::from((n as u32).wrapping_mul(0x9E37_79B1) >> 8) % 6000);
