@@ -1,7 +1,7 @@
 //! One run: one discipline, one seed, from bare namespaces to the numbers.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -16,6 +16,7 @@ use super::bench::{Bench, Room, SERVER, SERVER_PORT};
 use super::browser;
 use super::middle::{self, Middle};
 use super::scenario::Scenario;
+use super::worker::application::ApplicationSpec;
 use super::worker::browser::BrowserSpec;
 use super::worker::secure::{Identity, QuicSettings};
 use super::worker::{
@@ -91,8 +92,11 @@ pub fn run_one(
     )?;
     let identity = Identity::new()?;
     let costs = idle(&bench, scenario, &identity, seed, stop)?;
-    let server = server(&bench, scenario, &identity)?;
-    let captures = capture.map(|dir| captures(&bench, scenario, discipline, seed, dir)).transpose()?;
+    let files = capture.map(|dir| CaptureFiles::new(scenario, discipline, seed, dir)).transpose()?;
+    let log = files.as_ref().map(|files| files.of("server.pauses"));
+    let pauses = ApplicationSpec { pause: scenario.server_pause.secs(), seed, log };
+    let server = server(&bench, scenario, &identity, pauses)?;
+    let captures = files.map(|files| captures(&bench, &files)).transpose()?;
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(&bench, scenario, &identity, seed)?)?;
     let mut seen = Seen::default();
@@ -116,10 +120,16 @@ pub fn run_one(
     })
 }
 
-fn server(bench: &Bench, scenario: &Scenario, identity: &Identity) -> anyhow::Result<Worker<ServerResult>> {
+fn server(
+    bench: &Bench,
+    scenario: &Scenario,
+    identity: &Identity,
+    application: ApplicationSpec,
+) -> anyhow::Result<Worker<ServerResult>> {
     let spec = ServerSpec {
         web: scenario.web(),
         identity: identity.clone(),
+        application,
         port: SERVER_PORT,
         congestion_control: scenario.congestion_control.clone(),
         secure: scenario.secure().then(|| quic(scenario)),
@@ -135,7 +145,7 @@ fn idle(
     seed: u64,
     stop: &AtomicBool,
 ) -> anyhow::Result<Vec<Option<Cost>>> {
-    let server = server(bench, scenario, identity)?;
+    let server = server(bench, scenario, identity, ApplicationSpec::default())?;
     let idle: Worker<Vec<Option<Cost>>> =
         Worker::start(bench, Room::Users, "idle", &client_spec(bench, scenario, identity, seed)?)?;
     let costs = loop {
@@ -153,21 +163,33 @@ fn idle(
     Ok(costs)
 }
 
-/// Listeners at both ends, to `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap` and `-server.pcap`.
-fn captures(
-    bench: &Bench,
-    scenario: &Scenario,
-    discipline: &str,
-    seed: u64,
-    dir: &Path,
-) -> anyhow::Result<Vec<Worker<CaptureResult>>> {
-    std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-    let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
-    let plain: String = discipline.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+/// Files that a run with captures leaves: `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap`, `-server.pcap`, and
+/// `-server.pauses`, which says when the server's application let a user wait.
+struct CaptureFiles {
+    dir: PathBuf,
+    stem: String,
+}
+
+impl CaptureFiles {
+    fn new(scenario: &Scenario, discipline: &str, seed: u64, dir: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let plain: String = discipline.chars().map(plain).collect();
+        Ok(Self { dir, stem: format!("{}-{plain}-{seed}", scenario.name) })
+    }
+
+    fn of(&self, end: &str) -> PathBuf {
+        self.dir.join(format!("{}-{end}", self.stem))
+    }
+}
+
+/// Starts listeners at both ends.
+fn captures(bench: &Bench, files: &CaptureFiles) -> anyhow::Result<Vec<Worker<CaptureResult>>> {
     [(Room::Users, "cli0", "users"), (Room::Server, "srv0", "server")]
         .into_iter()
         .map(|(room, interface, end)| {
-            let file = dir.join(format!("{}-{plain}-{seed}-{end}.pcap", scenario.name));
+            let file = files.of(&format!("{end}.pcap"));
             Worker::start(bench, room, "capture", &CaptureSpec { interface: interface.to_owned(), file })
         })
         .collect()

@@ -119,6 +119,9 @@ pub struct Scenario {
     /// Window scales of the users' TCP, given to users in turn; empty: the kernel's own.
     #[serde(default)]
     pub window_scales: Vec<u8>,
+    /// Mean pause of the server's application; zero: it answers at once.
+    #[serde(with = "text", default)]
+    pub server_pause: Span,
     /// What stands in the box: `fifo:30`, `taq`, `kernel:cake`, ...
     pub disciplines: Vec<String>,
     /// Who asks for what.
@@ -215,6 +218,7 @@ impl Scenario {
             backend: s.lab.backend,
             sysctl: s.lab.sysctl,
             window_scales: s.lab.window_scales,
+            server_pause: s.lab.server_pause.into(),
             disciplines: lab.disciplines,
             traffic: s.traffic.iter().filter_map(Traffic::of).collect(),
             ignored: lab.ignored,

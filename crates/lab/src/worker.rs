@@ -6,6 +6,7 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub mod application;
 pub mod browser;
 pub mod capture;
 mod cdp;

@@ -153,7 +153,7 @@ impl Experiment {
                 return Err(Error::new("disciplines", problem).in_file(self.file.as_deref()));
             }
         }
-        for key in ["backend", "sysctl", "window_scales"] {
+        for key in ["backend", "sysctl", "window_scales", "server_pause"] {
             if self.table.contains_key(key) {
                 ignored.push(format!("{key}: of use in the lab only"));
             }

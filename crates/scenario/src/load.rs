@@ -196,7 +196,17 @@ fn lab(top: &Reader<'_>) -> Result<LabSettings, Error> {
         quic_initial_window: top.count("quic_initial_window", 2, 1000)?,
         sysctl,
         window_scales: window_scales(top)?,
+        server_pause: server_pause(top)?,
     })
+}
+
+/// Mean pause of the server's application; zero: it answers at once.
+fn server_pause(top: &Reader<'_>) -> Result<Duration, Error> {
+    let pause = top.or("server_pause", Duration::ZERO, |r, k| r.time(k))?;
+    if pause > Duration::from_secs(60) {
+        return Err(top.wrong("server_pause", "at most 60s"));
+    }
+    Ok(pause)
 }
 
 /// Window scales of the users' TCP; RFC 7323, section 2.3, allows 0 to 14.

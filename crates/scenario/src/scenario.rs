@@ -156,4 +156,7 @@ pub struct LabSettings {
     pub sysctl: BTreeMap<String, String>,
     /// Window scales of the users' TCP (RFC 7323, section 2), given to users in turn; empty: the kernel's own.
     pub window_scales: Vec<u8>,
+    /// Mean pause of the server's application, exponential: a fifth of the answers begin after one, another fifth
+    /// stop for one in their middle. Zero: it answers at once.
+    pub server_pause: Duration,
 }

@@ -71,7 +71,13 @@ fn parse_v4(b: &[u8]) -> Result<Header, WireError> {
         addr(12),
         addr(16),
         transport,
-        Envelope { total, transport_len: total - header_len, tos: fixed[1], fragment },
+        Envelope {
+            total,
+            transport_len: total - header_len,
+            tos: fixed[1],
+            ident: be16(fixed, 4).and_then(NonZeroU16::new),
+            fragment,
+        },
     ))
 }
 
@@ -113,7 +119,7 @@ fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
         addr(8),
         addr(24),
         transport,
-        Envelope { total, transport_len: total - at, tos, fragment },
+        Envelope { total, transport_len: total - at, tos, ident: None, fragment },
     ))
 }
 
@@ -121,6 +127,7 @@ struct Envelope {
     total: usize,
     transport_len: usize,
     tos: u8,
+    ident: Option<NonZeroU16>,
     fragment: bool,
 }
 
@@ -139,6 +146,7 @@ fn finish(proto: Proto, src: IpAddr, dst: IpAddr, transport: &[u8], e: Envelope)
         len: Bytes(e.total as u64),
         ecn: Ecn::from_bits(e.tos),
         dscp: Dscp::from_bits(e.tos),
+        ident: e.ident,
         fragment: e.fragment,
         tcp,
     }
@@ -242,7 +250,7 @@ mod tests {
         let h = parse(&SYN).unwrap();
         let t = h.tcp.unwrap();
         assert_eq!(h.key.to_string(), "tcp 10.0.0.1:40000 > 10.0.0.2:80");
-        assert_eq!((h.len, h.ecn), (Bytes(60), Ecn::Ect0));
+        assert_eq!((h.len, h.ecn, h.ident), (Bytes(60), Ecn::Ect0, NonZeroU16::new(1)));
         assert_eq!((t.seq, t.flags, t.window, t.payload), (SeqNum(7), Flags::SYN, 64240, 0));
         assert_eq!((t.mss, t.window_scale, t.timestamps), (Some(1460), Some(7), Some((9, 0))));
         assert_eq!(t.seq_end(), SeqNum(8));

@@ -14,6 +14,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use super::application::Application;
 use super::secure::{QuicSettings, SECURE_PORT, server_quic};
 use super::server::{REQUEST, header, wanted};
 use super::web::{WEB_PORT, over_quic};
@@ -53,16 +54,21 @@ pub(super) struct QuicServer {
     web: Option<Endpoint>,
     books: Arc<Mutex<Books>>,
     ptos: Arc<AtomicU64>,
+    application: Arc<Application>,
 }
 
 impl QuicServer {
     /// Listens on [`SECURE_PORT`]; counts the probe timeouts of this process from here on.
-    pub(super) fn new(tls: rustls::ServerConfig, settings: &QuicSettings) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        tls: rustls::ServerConfig,
+        settings: &QuicSettings,
+        application: Arc<Application>,
+    ) -> anyhow::Result<Self> {
         let endpoint = listen(tls, settings, SECURE_PORT)?;
         let ptos = Arc::new(AtomicU64::new(0));
         // A second server in one process would count into the first one's.
         let _ = tracing::subscriber::set_global_default(PtoCounter(ptos.clone()));
-        Ok(Self { endpoint, web: None, books: Arc::default(), ptos })
+        Ok(Self { endpoint, web: None, books: Arc::default(), ptos, application })
     }
 
     /// Listens on [`WEB_PORT`] too, for HTTP/3.
@@ -81,11 +87,11 @@ impl QuicServer {
         loop {
             tokio::select! {
                 incoming = self.endpoint.accept() => match incoming {
-                    Some(incoming) => drop(tokio::spawn(connection(incoming, self.books.clone(), false))),
+                    Some(incoming) => drop(tokio::spawn(self.connection(incoming, false))),
                     None => return,
                 },
                 incoming = accept(self.web.as_ref()) => match incoming {
-                    Some(incoming) => drop(tokio::spawn(connection(incoming, self.books.clone(), true))),
+                    Some(incoming) => drop(tokio::spawn(self.connection(incoming, true))),
                     None => return,
                 },
                 _ = second.tick() => {
@@ -95,6 +101,11 @@ impl QuicServer {
                 }
             }
         }
+    }
+
+    /// Serves one connection.
+    fn connection(&self, incoming: Incoming, web: bool) -> impl Future<Output = ()> + Send + 'static {
+        connection(incoming, self.books.clone(), self.application.clone(), web)
     }
 
     /// What was counted so far, live connections included.
@@ -133,7 +144,8 @@ async fn accept(endpoint: Option<&Endpoint>) -> Option<Incoming> {
     }
 }
 
-async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>, web: bool) {
+async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>, application: Arc<Application>, web: bool) {
+    let peer = incoming.remote_address();
     let Ok(connection) = incoming.await else {
         lock(&books).gone.failed += 1;
         return;
@@ -146,11 +158,11 @@ async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>, web: bool) {
     }
     // A user who went away is the user's own record.
     if web {
-        let _ = over_quic(connection.clone()).await;
+        let _ = over_quic(connection.clone(), peer, application).await;
         connection.closed().await;
     } else {
         while let Ok((send, receive)) = connection.accept_bi().await {
-            tokio::spawn(answer(send, receive));
+            tokio::spawn(answer(send, receive, peer, application.clone()));
         }
     }
     let mut books = lock(&books);
@@ -158,10 +170,18 @@ async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>, web: bool) {
     books.gone.add(&connection.stats());
 }
 
-async fn answer(mut send: SendStream, mut receive: RecvStream) -> anyhow::Result<()> {
+async fn answer(
+    mut send: SendStream,
+    mut receive: RecvStream,
+    peer: SocketAddr,
+    application: Arc<Application>,
+) -> anyhow::Result<()> {
     let request = receive.read_to_end(REQUEST * 4).await?;
     let size = wanted(&request)?;
+    let plan = application.plan();
+    application.pause(peer, plan.before).await?;
     send.write_all(&header(size)).await?;
+    application.pause(peer, plan.middle).await?;
     let chunk = [b'.'; 16 * 1024];
     let mut left = size;
     while left > 0 {

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use super::application::{Application, ApplicationSpec};
 use super::quic::{QuicCounters, QuicServer};
 use super::secure::{Identity, QuicSettings, SECURE_PORT, server_tls};
 use super::web::{OVER_QUIC, OVER_TLS, WEB_PORT, over_tls};
@@ -36,6 +37,9 @@ pub struct ServerSpec {
     pub web: bool,
     /// Who it says it is.
     pub identity: Identity,
+    /// Pauses of its application.
+    #[serde(default)]
+    pub application: ApplicationSpec,
 }
 
 /// What its kernel counted.
@@ -60,21 +64,29 @@ pub struct ServerResult {
 /// If the port or the congestion control cannot be had.
 pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     let before = kernel_counters()?;
+    let application = Arc::new(Application::new(&spec.application)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let quic = runtime.block_on(async {
         let plain = listen(&spec, spec.port)?;
-        tokio::spawn(accept(plain, answer));
+        let pauses = application.clone();
+        tokio::spawn(accept(plain, move |stream, peer| answer(stream, peer, pauses.clone())));
         let quic = match &spec.secure {
             Some(settings) => {
                 let tls = |speak: &[&[u8]]| server_tls(&spec.identity, speak);
                 let acceptor = |tls| TlsAcceptor::from(Arc::new(tls));
                 let (plain, web) = (acceptor(tls(&[])?), acceptor(tls(&OVER_TLS)?));
                 let secure = listen(&spec, SECURE_PORT)?;
-                tokio::spawn(accept(secure, move |stream| answer_over_tls(plain.clone(), stream)));
-                let mut quic = QuicServer::new(tls(&[])?, settings)?;
+                let pauses = application.clone();
+                tokio::spawn(accept(secure, move |stream, peer| {
+                    answer_over_tls(plain.clone(), stream, peer, pauses.clone())
+                }));
+                let mut quic = QuicServer::new(tls(&[])?, settings, application.clone())?;
                 if spec.web {
                     let listener = listen(&spec, WEB_PORT)?;
-                    tokio::spawn(accept(listener, move |stream| over_tls(web.clone(), stream)));
+                    let pauses = application.clone();
+                    tokio::spawn(accept(listener, move |stream, peer| {
+                        over_tls(web.clone(), stream, peer, pauses.clone())
+                    }));
                     quic.also_web(tls(&[OVER_QUIC])?, settings)?;
                 }
                 Some(quic)
@@ -141,16 +153,16 @@ fn listen(spec: &ServerSpec, port: u16) -> anyhow::Result<TcpListener> {
 }
 
 /// Serves each connection with what `serve` makes of it.
-async fn accept<S>(listener: TcpListener, serve: impl Fn(TcpStream) -> S)
+async fn accept<S>(listener: TcpListener, serve: impl Fn(TcpStream, SocketAddr) -> S)
 where
     S: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
     loop {
         match listener.accept().await {
             // A user who went away is the user's own record.
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 if stream.set_nodelay(true).is_ok() {
-                    drop(tokio::spawn(serve(stream)));
+                    drop(tokio::spawn(serve(stream, peer)));
                 }
             }
             // Out of descriptors or memory: those in the backlog wait.
@@ -159,11 +171,20 @@ where
     }
 }
 
-async fn answer_over_tls(tls: TlsAcceptor, stream: TcpStream) -> anyhow::Result<()> {
-    answer(tls.accept(stream).await?).await
+async fn answer_over_tls(
+    tls: TlsAcceptor,
+    stream: TcpStream,
+    peer: SocketAddr,
+    application: Arc<Application>,
+) -> anyhow::Result<()> {
+    answer(tls.accept(stream).await?, peer, application).await
 }
 
-async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> anyhow::Result<()> {
+async fn answer(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: SocketAddr,
+    application: Arc<Application>,
+) -> anyhow::Result<()> {
     let mut request = Vec::with_capacity(REQUEST);
     while !request.ends_with(b"\r\n\r\n") {
         let mut piece = [0; 512];
@@ -174,14 +195,24 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> anyhow::Resu
         request.extend_from_slice(&piece[..n]);
     }
     let size = wanted(&request)?;
-    let mut left = HEADER as u64 + size;
+    let plan = application.plan();
+    application.pause(peer, plan.before).await?;
+    let whole = HEADER as u64 + size;
+    let mut left = whole;
     let mut chunk = vec![b'.'; 16 * 1024];
     chunk[..HEADER].copy_from_slice(&header(size));
     while left > 0 {
-        let n = left.min(chunk.len() as u64) as usize;
+        // What comes before the pause in the middle ends at half of the bytes.
+        let half = left.saturating_sub(whole / 2);
+        let until = if plan.middle.is_some() && half > 0 { half } else { left };
+        let n = until.min(chunk.len() as u64) as usize;
         stream.write_all(&chunk[..n]).await?;
         chunk[..HEADER].fill(b'.');
         left -= n as u64;
+        if left == whole / 2 && left > 0 {
+            stream.flush().await?;
+            application.pause(peer, plan.middle).await?;
+        }
     }
     stream.shutdown().await?;
     // Keep the socket until the user has closed too, as a web server's lingering close does.

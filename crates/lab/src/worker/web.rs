@@ -1,6 +1,7 @@
 //! The lab's web server: HTTP/1.1 and HTTP/2 over TLS, HTTP/3 over QUIC, on one port.
 
-use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
@@ -11,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
+use super::application::Application;
 use super::content::content;
 
 /// Port of the web server, TCP and UDP.
@@ -35,32 +37,50 @@ fn reply(path: &str) -> Response<Bytes> {
     reply
 }
 
-async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+/// Answers after the pauses that the application makes: both come before the answer.
+async fn serve(
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    application: Arc<Application>,
+) -> anyhow::Result<Response<Full<Bytes>>> {
+    let plan = application.plan();
+    application.pause(peer, plan.before.or(plan.middle)).await?;
     Ok(reply(request.uri().path()).map(Full::new))
 }
 
 /// Serves a TCP connection until it ends.
-pub(super) async fn over_tls(tls: TlsAcceptor, stream: TcpStream) -> anyhow::Result<()> {
+pub(super) async fn over_tls(
+    tls: TlsAcceptor,
+    stream: TcpStream,
+    peer: SocketAddr,
+    application: Arc<Application>,
+) -> anyhow::Result<()> {
     let stream = tls.accept(stream).await?;
     let two = stream.get_ref().1.alpn_protocol() == Some(OVER_TLS[0]);
     let io = TokioIo::new(stream);
+    let service = service_fn(move |request| serve(request, peer, application.clone()));
     if two {
-        hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-            .serve_connection(io, service_fn(serve))
-            .await?;
+        hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await?;
     } else {
-        hyper::server::conn::http1::Builder::new().serve_connection(io, service_fn(serve)).await?;
+        hyper::server::conn::http1::Builder::new().serve_connection(io, service).await?;
     }
     Ok(())
 }
 
 /// Serves a QUIC connection until it ends.
-pub(super) async fn over_quic(connection: quinn::Connection) -> anyhow::Result<()> {
+pub(super) async fn over_quic(
+    connection: quinn::Connection,
+    peer: SocketAddr,
+    application: Arc<Application>,
+) -> anyhow::Result<()> {
     let mut server = h3::server::Connection::<_, Bytes>::new(h3_quinn::Connection::new(connection)).await?;
     while let Some(resolver) = server.accept().await? {
         // A user who went away is the user's own record.
+        let application = application.clone();
         tokio::spawn(async move {
             let (request, mut stream) = resolver.resolve_request().await?;
+            let plan = application.plan();
+            application.pause(peer, plan.before.or(plan.middle)).await?;
             let (head, body) = reply(request.uri().path()).into_parts();
             stream.send_response(Response::from_parts(head, ())).await?;
             stream.send_data(body).await?;
