@@ -17,6 +17,7 @@ mod steps;
 mod systemd;
 mod test;
 mod tidy;
+mod vantage;
 mod vm;
 
 /// Tasks of the Narrows workspace.
@@ -44,6 +45,8 @@ enum Task {
     Digest(digest::Args),
     /// Record real kernel senders, and say how well `narrows diagnose` tells why they sent again; needs root
     KernelSenders(kernel_senders::Args),
+    /// Hold what narrows diagnose says of requests and answers against what happened, at four points; needs root
+    Vantage(vantage::Args),
     /// Find links that lead nowhere, names that mean two things, dependencies without a reason, lines over 120 columns
     Tidy(tidy::Args),
     /// Look for formatting, lints and words, and run the unit tests of what changed since main
@@ -89,6 +92,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Performance(args) => performance::run(&args),
         Task::Digest(args) => digest::run(&args),
         Task::KernelSenders(args) => kernel_senders::run(&args),
+        Task::Vantage(args) => vantage::run(&args),
         Task::Tidy(args) => tidy::run(&args),
         Task::Check(args) => check::run(&args),
         Task::Lint => lint::run(),

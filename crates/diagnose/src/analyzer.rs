@@ -7,6 +7,7 @@ use narrows_wire::{FlowKey, Header, TcpHeader};
 use crate::connection::Connection;
 use crate::connections::Connections;
 use crate::counts::Counts;
+use crate::passing::Passing;
 use crate::report::FlowReport;
 use crate::sender::Seen;
 use crate::timing::Around;
@@ -133,6 +134,7 @@ pub struct Analyzer {
     /// Without timestamps, and with them.
     late: [[Late; 2]; 2],
     rates: [Rates; 2],
+    passing: Passing,
     swept: Instant,
     evicted: u64,
     /// Connections so far.
@@ -155,6 +157,7 @@ impl Analyzer {
             tails: Default::default(),
             late: Default::default(),
             rates: Default::default(),
+            passing: Passing::default(),
             swept: Instant::ZERO,
             evicted: 0,
             begun: 0,
@@ -196,8 +199,17 @@ impl Analyzer {
             restarts: self.late[usize::from(stamps)][end].by_chance(stamps),
             rate: self.rates[end].usual(),
         };
-        c.packet(end, &Seen { at, frame, tcp, sent: at }, around);
+        let step = c.number_packet(end, header.ident);
+        let seen = Seen { at, frame, tcp, sent: at, passing: &self.passing, connection: number };
+        c.packet(end, &seen, around);
+        self.passing.passes(end, at, number);
+        step.into_iter().for_each(|step| self.passing.numbered(end, step));
         let sender = &mut c.senders[end];
+        if let Some((tsval, _)) = tcp.timestamps
+            && let Some(waited) = sender.timing().clock_waited(at, tsval)
+        {
+            self.passing.waited(end, at, waited);
+        }
         let shown = sender.shown_mut();
         match shown.probes.take() {
             Some(true) => self.tails[end].last += 1,

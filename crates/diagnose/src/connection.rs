@@ -1,13 +1,18 @@
 //! A connection: both its ends as senders, its handshake, and the silences in which nothing is under way.
 
+use core::num::NonZeroU16;
+
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, FlowKey, TcpHeader};
 
+use crate::evidence::{HandshakeEvidence, OfferedWindow, QuietEvidence};
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
+use crate::judge::{QuietRow, judge_handshake, judge_quiet};
+use crate::passing::Numbering;
 use crate::sender::{Seen, Sender};
 use crate::timing::Around;
 use crate::tolerances::OPEN_ANSWER;
-use crate::why::Asked;
+use crate::why::{Asked, Why};
 
 /// The handshake, as far as it was seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +27,12 @@ struct Handshake {
     latest: u64,
     /// When a SYN, and when a SYN-ACK was seen last, and its timestamp.
     last: [(Instant, u32); 2],
+    /// Timestamps of the first SYNs.
+    stamps: [Option<u32>; 8],
+    /// The SYN that the first SYN-ACK echoes, from 1.
+    echoes: Option<u32>,
+    /// Wait of others before here, when the first SYN-ACK passed.
+    queue: Option<Duration>,
     over: bool,
 }
 
@@ -34,6 +45,13 @@ impl Handshake {
         let known = alone || p.tcp.timestamps.is_some_and(|(_, tsecr)| tsecr == tsval);
         known.then(|| p.at.since(at))
     }
+}
+
+/// A silence in which nothing was under way, and how it was judged.
+struct Quiet {
+    stall: Stall,
+    evidence: QuietEvidence,
+    row: &'static QuietRow,
 }
 
 /// See the head of the file.
@@ -56,6 +74,8 @@ pub(crate) struct Connection {
     pub(crate) closed: Option<Instant>,
     pub(crate) reset: bool,
     handshake: Handshake,
+    /// Identifications of each end's packets.
+    numbering: [Numbering; 2],
 }
 
 impl Connection {
@@ -78,6 +98,7 @@ impl Connection {
             closed: None,
             reset: false,
             handshake: Handshake { over: !syn, ..Handshake::default() },
+            numbering: Default::default(),
         }
     }
 
@@ -87,6 +108,11 @@ impl Connection {
         let bare = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
         let other = sender.numbering().is_some_and(|start| start != tcp.seq + 1);
         bare && other && (self.closed.is_some() || self.handshake.over)
+    }
+
+    /// Counts a packet of this end by its identification; gives the step from the one before.
+    pub(crate) fn number_packet(&mut self, from: usize, ident: Option<NonZeroU16>) -> Option<u16> {
+        self.numbering[from].passes(ident)
     }
 
     /// A packet of the connection, from the end that opened it (0) or the other. `around` tells what others show of
@@ -106,7 +132,12 @@ impl Connection {
             self.syn(from, p);
         }
         if p.tcp.flags.has(Flags::ACK) {
+            let waits = !self.senders[1 - from].is_quiet();
             self.senders[1 - from].ack(p);
+            if waits && self.senders[1 - from].is_quiet() && p.tcp.payload == 0 {
+                // What this end sends from here on is no acknowledgment of what was asked.
+                self.numbering[from].forget_missing();
+            }
             if p.tcp.timestamps.is_none() {
                 self.answered(from);
             }
@@ -137,17 +168,22 @@ impl Connection {
         let sender = &mut self.senders[from];
         let (data, timeouts) = (sender.findings().counts.data, sender.findings().counts.timeouts);
         sender.data(p, asked);
-        let new = sender.findings().counts.data > data && sender.findings().counts.timeouts == timeouts;
+        let fresh = sender.findings().counts.data > data;
+        let new = fresh && sender.findings().counts.timeouts == timeouts;
         // It may have told of that silence already.
         let told = sender.findings().stalls.last().is_some_and(|s| s.to == p.at);
-        if let Some(stall) = silent.filter(|_| new && !told) {
-            sender.keep(stall);
+        if let Some(Quiet { stall, evidence, row }) = silent.filter(|_| new && !told) {
+            let (at, by) = (stall.to, stall.by);
+            sender.keep_asked(stall, || Why::quiet(at, by, &evidence, row));
+        }
+        if fresh {
+            self.numbering[from].forget_missing();
         }
     }
 
-    /// The silence that ends if this is new data. The end that was called has let the other wait, for an
-    /// answer or in the middle of one. The end that opened the connection was free to ask when it liked.
-    fn silence(&self, from: usize, p: &Seen<'_>, asked: Option<Instant>) -> Option<Stall> {
+    /// The silence that ends if this is new data, with its verdict: this end has let the other wait, for an answer or in
+    /// the middle of one, or packets between them have.
+    fn silence(&self, from: usize, p: &Seen<'_>, asked: Option<Instant>) -> Option<Quiet> {
         let s = &self.senders[from];
         if !s.is_quiet() || p.tcp.payload == 0 || (s.last_data().is_none() && asked.is_none()) {
             return None;
@@ -156,25 +192,41 @@ impl Connection {
         let other = &self.senders[1 - from];
         let (own, others) = (s.since(), other.since());
         let (from_then, frame) = if answer && others.0 > own.0 { others } else { own };
-        let (cause, certainty, begun) = match s.shut() {
-            Some((shut, None)) => (Cause::ZeroWindow, Certainty::Likely, shut),
-            Some((shut, Some(open)))
-                if p.at.since(open) <= s.timing().trips().sender_half() * 2 + OPEN_ANSWER =>
-            {
-                (Cause::ZeroWindow, Certainty::Certain, shut)
+        let half = s.timing().trips().sender_half();
+        let (window, begun) = match s.shut() {
+            Some((shut, None)) => (OfferedWindow::Closed, shut),
+            Some((shut, Some(open))) if p.at.since(open) <= half * 2 + OPEN_ANSWER => {
+                (OfferedWindow::JustOpened, shut)
             }
-            _ if from == 0 => (Cause::ClientIdle, Certainty::Likely, from_then),
-            _ if answer => (Cause::DataUnavailable, Certainty::Certain, from_then),
-            _ => (Cause::DataUnavailable, Certainty::Possible, from_then),
+            _ => (OfferedWindow::Open, from_then),
         };
-        let half = s.timing().trips().sender_least().unwrap_or_default();
-        let length = p.at.since(begun).saturating_sub(half);
-        // By its own clock it was sent soon, and waited on the way here.
-        let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.timing().clock_sent(p.at, tsval)).unwrap_or(p.at);
-        let soon = sent.since(begun).saturating_sub(half) <= s.patience();
-        let (cause, certainty) =
-            if soon { (Cause::PacketDelay, Certainty::Likely) } else { (cause, certainty) };
-        (length > s.patience()).then(|| Stall {
+        let least = s.timing().trips().sender_least().unwrap_or_default();
+        let length = p.at.since(begun).saturating_sub(least);
+        if length <= s.patience() {
+            return None;
+        }
+        let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.timing().clock_sent_about(p.at, tsval));
+        let numbered = self.numbering[from].has() && p.passing.are_numbered(from);
+        let evidence = QuietEvidence {
+            opener: from == 0,
+            answer,
+            asked_came: answer && other.is_quiet(),
+            window,
+            at_sender: s.timing().at_sender(),
+            length,
+            patience: s.patience(),
+            missing: numbered.then(|| self.numbering[from].missing()),
+            hole: s.last_data().is_some() && s.highest().before(p.tcp.seq),
+            sent_after: sent.map(|sent| sent.since(begun).saturating_sub(least)),
+            more: !answer && s.has_more(),
+            losses: s.timing().losses(),
+            queue: p.passing.queue(from, p.at),
+            others: p.others(s.by(), begun),
+        };
+        let row = judge_quiet(&evidence);
+        if std::env::var("DBG").is_ok() { eprintln!("DBG {} {:?} {} {:?} {:?}", p.frame, p.tcp.timestamps.is_some(), row.name, row.then, evidence); }
+        let (cause, certainty) = row.then;
+        let stall = Stall {
             from: begun,
             to: p.at,
             by: s.by(),
@@ -183,11 +235,12 @@ impl Connection {
             timeouts: 0,
             backoff: s.timing().factor().max(1),
             outstanding: 0,
-            lost: Place::Unknown,
+            lost: if cause == Cause::AnswerLost { Place::Before } else { Place::Unknown },
             certainty,
             frames: [frame, p.frame].into_iter().collect(),
             ended: true,
-        })
+        };
+        Some(Quiet { stall, evidence, row })
     }
 
     /// A SYN, or the answer to one. Their times give the first round trips, unless one was repeated (Karn's rule).
@@ -195,11 +248,22 @@ impl Connection {
         let h = &mut self.handshake;
         let answer = p.tcp.flags.has(Flags::ACK);
         let age = h.syn.filter(|_| answer).map(|_| h.age(0, p));
+        if answer && h.syn_ack.is_none() {
+            h.queue = p.passing.queue(from, p.at);
+        }
         let since = p.at.since(h.last[0].0);
         let (first, again) =
             if answer { (&mut h.syn_ack, &mut h.syn_acks_again) } else { (&mut h.syn, &mut h.syns_again) };
         h.latest = p.frame;
         h.last[usize::from(answer)] = (p.at, p.tcp.timestamps.unwrap_or_default().0);
+        if let Some((tsval, tsecr)) = p.tcp.timestamps {
+            if answer {
+                let echoes = h.stamps.iter().position(|stamp| *stamp == Some(tsecr));
+                h.echoes = h.echoes.or(echoes.map(|at| at as u32 + 1));
+            } else if let Some(free) = h.stamps.iter_mut().find(|stamp| stamp.is_none()) {
+                *free = Some(tsval);
+            }
+        }
         if first.is_some() {
             *again += 1;
             let event = Event {
@@ -209,7 +273,8 @@ impl Connection {
                 repair: Repair::Handshake,
                 inferred: false,
                 certainty: Certainty::Certain,
-                lost: Place::Behind,
+                // The SYN, its answer, or what acknowledges that.
+                lost: Place::Unknown,
                 spurious: false,
             };
             self.senders[from].note(event);
@@ -257,24 +322,34 @@ impl Connection {
             return;
         }
         let again = h.syns_again + h.syn_acks_again;
-        let lost = again > 0 || !ended;
+        let evidence = HandshakeEvidence {
+            syns: h.syns_again + u32::from(h.syn.is_some()),
+            syn_acks: h.syn_acks_again + u32::from(h.syn_ack.is_some()),
+            ended,
+            echoes: h.echoes,
+            length: now.since(from),
+            queue: h.queue,
+        };
+        let row = judge_handshake(&evidence);
+        let (cause, lost, certainty) = row.then;
         let by = u8::from(h.syn_ack.is_some() && h.syn_acks_again > 0);
         let later = [h.latest, frame].into_iter().filter(|f| *f > syn);
         let frames = core::iter::once(syn).chain(later).collect();
-        self.senders[usize::from(by)].keep(Stall {
+        let stall = Stall {
             from,
             to: now,
             by,
-            cause: if lost { Cause::HandshakeLost } else { Cause::PacketDelay },
+            cause,
             repair: (again > 0).then_some(Repair::Handshake),
             timeouts: 0,
             backoff: 1 << again.min(15),
             outstanding: 1,
-            lost: if lost { Place::Behind } else { Place::Unknown },
-            certainty: if again > 0 { Certainty::Certain } else { Certainty::Likely },
+            lost,
+            certainty,
             frames,
             ended,
-        });
+        };
+        self.senders[usize::from(by)].keep_asked(stall, || Why::handshake(now, by, &evidence, row));
     }
 
     /// Nothing more is seen of it.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use narrows_units::{Duration, Instant};
 
 use crate::findings::Repair;
+use crate::passing::Others;
 
 /// How the sender is doing (RFC 6582 and 6675).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -238,6 +239,106 @@ pub struct SilenceEvidence {
     pub ended: Option<bool>,
     /// Nothing that follows will be looked at.
     pub live: bool,
+    /// What ended it was data on its way from the sender, so what waited did so before here; else an acknowledgment.
+    /// `None` if it has not ended.
+    pub by_data: Option<bool>,
+    /// Length of the silence.
+    pub length: Duration,
+    /// Wait before here of the packet that ended it, by its sender's clock, or of others just before.
+    pub queue: Option<Duration>,
+    /// Packets of other connections meanwhile, in the direction of what ended it.
+    pub others: Option<Others>,
+}
+
+/// Window that the receiver offered in a silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OfferedWindow {
+    /// Open all the time.
+    #[default]
+    Open,
+    /// Closed, and not seen to open.
+    Closed,
+    /// Closed, and opened just before the silence ended.
+    JustOpened,
+}
+
+/// Evidence about a silence in which nothing was under way, as far as it was seen here: somebody waited for an answer,
+/// or for the rest of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuietEvidence {
+    /// The end that was silent opened the connection: it asks when it likes.
+    pub opener: bool,
+    /// The other end has sent data since: this is an answer, and else the rest of one.
+    pub answer: bool,
+    /// What was asked has been acknowledged, so it had come.
+    pub asked_came: bool,
+    /// The receiver's window.
+    pub window: OfferedWindow,
+    /// The capture is so near to the sender that all it sends is seen.
+    pub at_sender: bool,
+    /// Length of the silence, without the sender's half of the round trip.
+    pub length: Duration,
+    /// Silence that is no stall yet.
+    pub patience: Duration,
+    /// Packets that the sender sent meanwhile and that never came here, by their identifications; `None` if it does not
+    /// count them.
+    pub missing: Option<u32>,
+    /// What ended the silence follows a hole: bytes before it have not come.
+    pub hole: bool,
+    /// Time from the beginning until what ended the silence was sent, by its sender's clock.
+    pub sent_after: Option<Duration>,
+    /// What was sent last was not the end of what the application had written: full, and without PSH.
+    pub more: bool,
+    /// Packets get lost between such senders and the capture, as other connections show.
+    pub losses: bool,
+    /// Wait before here of packets of others just before.
+    pub queue: Option<Duration>,
+    /// Packets of other connections meanwhile, in the same direction.
+    pub others: Option<Others>,
+}
+
+/// Evidence about a time in which one end of a QUIC connection was silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramEvidence {
+    /// The client was silent; else the server.
+    pub client: bool,
+    /// The handshake had not ended.
+    pub opening: bool,
+    /// Datagrams that the other end sent into the silence, each after a pause; 0: it waited without.
+    pub unanswered: u32,
+    /// Time from the last of them until the answer; `None` if it has not come.
+    pub since_last: Option<Duration>,
+    /// Least round trip between the capture and servers.
+    pub least_trip: Option<Duration>,
+    /// The other end had asked for something since.
+    pub asked: bool,
+    /// The client asks now: what ends the silence is more than an acknowledgment.
+    pub asks: bool,
+    /// The server's last datagram was as full as any: there was more to come.
+    pub more: bool,
+    /// The capture is so near to the server that all it sends is seen.
+    pub at_server: bool,
+    /// Length of the silence.
+    pub length: Duration,
+    /// Packets of other connections meanwhile, in the direction of what ended it.
+    pub others: Option<Others>,
+}
+
+/// Evidence about a handshake that took long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandshakeEvidence {
+    /// SYNs that were seen.
+    pub syns: u32,
+    /// SYN-ACKs that were seen.
+    pub syn_acks: u32,
+    /// The handshake ended, and not the capture or the connection before it.
+    pub ended: bool,
+    /// The SYN whose timestamp the SYN-ACK echoes: 1 for the first (RFC 7323, section 3.2). `None` without timestamps.
+    pub echoes: Option<u32>,
+    /// Length of it.
+    pub length: Duration,
+    /// Wait before here of packets towards the opener, when the first SYN-ACK passed.
+    pub queue: Option<Duration>,
 }
 
 impl RepairEvidence {
@@ -374,6 +475,61 @@ impl RepairEvidence {
     }
 }
 
+impl Items {
+    fn others(&mut self, others: Option<Others>) {
+        let text = others.map_or_else(unknown, |o| {
+            format!(
+                "{} packets of {} connections, {} of one, none for {:.1} ms",
+                o.packets,
+                o.connections,
+                o.most,
+                o.gap.as_secs_f64() * 1e3
+            )
+        });
+        self.text(Origin::Others, "others", text);
+    }
+}
+
+impl QuietEvidence {
+    /// All numbers, in the order in which the table asks for them.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        use Origin::{Capture, Others, Sender};
+        let mut list = Items::default();
+        list.text(Capture, "window", format!("{:?}", self.window).to_lowercase());
+        list.is(Capture, "opener", self.opener);
+        list.is(Capture, "at_sender", self.at_sender);
+        list.is(Capture, "answer", self.answer);
+        list.is(Capture, "asked_came", self.asked_came);
+        list.time(Capture, "length", Some(self.length));
+        list.time(Capture, "patience", Some(self.patience));
+        list.count(Sender, "missing", self.missing, "packets");
+        list.is(Capture, "hole", self.hole);
+        list.time(Sender, "sent_after", self.sent_after);
+        list.is(Capture, "more", self.more);
+        list.is(Others, "losses", self.losses);
+        list.time(Others, "queue", self.queue);
+        list.others(self.others);
+        list.0
+    }
+}
+
+impl HandshakeEvidence {
+    /// All numbers, in the order in which the table asks for them.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        use Origin::{Capture, Others, Sender};
+        let mut list = Items::default();
+        list.count(Capture, "syns", Some(self.syns), "SYNs");
+        list.count(Capture, "syn_acks", Some(self.syn_acks), "SYN-ACKs");
+        list.is(Capture, "ended", self.ended);
+        list.time(Capture, "length", Some(self.length));
+        list.text(Sender, "echoes", self.echoes.map_or_else(unknown, |n| format!("SYN {n}")));
+        list.time(Others, "queue", self.queue);
+        list.0
+    }
+}
+
 impl SilenceEvidence {
     /// All numbers, in the order in which the table asks for them.
     #[must_use]
@@ -396,6 +552,10 @@ impl SilenceEvidence {
         list.count(Sender, "flight", self.flight, "segments");
         list.count(Capture, "window", self.window, "bytes");
         list.count(Capture, "mss", Some(self.mss), "bytes");
+        list.maybe(Capture, "by_data", self.by_data);
+        list.time(Capture, "length", Some(self.length));
+        list.time(Sender, "queue", self.queue);
+        list.others(self.others);
         list.0
     }
 }

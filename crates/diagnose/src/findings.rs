@@ -14,6 +14,16 @@ use crate::frames::Frames;
 pub enum Cause {
     /// The application at the sender had nothing to send: it was asked, or was in the middle of what it had to say.
     DataUnavailable,
+    /// An answer, or the rest of one, was sent and lost before the point of capture.
+    AnswerLost,
+    /// Nothing came back: what was asked was lost, or filtered, or the answer was.
+    NoAnswer,
+    /// Packets waited their turn in a queue that serves flows in turn.
+    WaitsTurn,
+    /// Packets waited in a queue before the point of capture.
+    QueueBefore,
+    /// Packets, or their acknowledgments, waited in a queue behind it.
+    QueueBehind,
     /// The application that asks had nothing to ask. Nobody waited for the network.
     ClientIdle,
     /// The receiver had closed its window.
@@ -36,12 +46,19 @@ pub enum Cause {
     PacketDelay,
     /// Only the end of the connection waited to be acknowledged.
     Closing,
+    /// What is seen from here does not tell.
+    Unknown,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::DataUnavailable,
+        Self::AnswerLost,
+        Self::NoAnswer,
+        Self::WaitsTurn,
+        Self::QueueBefore,
+        Self::QueueBehind,
         Self::ClientIdle,
         Self::ZeroWindow,
         Self::HandshakeLost,
@@ -53,6 +70,7 @@ impl Cause {
         Self::AckDelayedOrLost,
         Self::PacketDelay,
         Self::Closing,
+        Self::Unknown,
     ];
 
     /// In words, as the page of text has it.
@@ -60,6 +78,11 @@ impl Cause {
     pub const fn words(self) -> &'static str {
         match self {
             Self::DataUnavailable => "sender's application had nothing to send",
+            Self::AnswerLost => "answer lost before here",
+            Self::NoAnswer => "no answer (lost or filtered)",
+            Self::WaitsTurn => "waits its turn in a fair queue",
+            Self::QueueBefore => "queue before here",
+            Self::QueueBehind => "queue behind here",
             Self::ClientIdle => "nobody asked for anything",
             Self::ZeroWindow => "receiver's window closed",
             Self::HandshakeLost => "handshake lost",
@@ -71,6 +94,7 @@ impl Cause {
             Self::AckDelayedOrLost => "acknowledgment delayed or lost",
             Self::PacketDelay => "packets delayed",
             Self::Closing => "end of the connection lost",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -79,7 +103,8 @@ impl Cause {
     pub const fn is_loss(self) -> bool {
         matches!(
             self,
-            Self::HandshakeLost
+            Self::AnswerLost
+                | Self::HandshakeLost
                 | Self::DoubleRetransmission
                 | Self::TailLoss
                 | Self::SmallCongestionWindow

@@ -10,12 +10,16 @@
 
 use narrows_units::Duration;
 
-use crate::evidence::{First, Hints, RepairEvidence, SenderState, SilenceEvidence};
-use crate::findings::{Cause, Certainty, Repair};
+use crate::evidence::{
+    DatagramEvidence, First, HandshakeEvidence, Hints, OfferedWindow, QuietEvidence, RepairEvidence, SenderState, SilenceEvidence,
+};
+use crate::findings::{Cause, Certainty, Place, Repair};
+use crate::passing::Others;
+use crate::quic::QuicCause;
 use crate::tolerances::{
-    ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST, LEAST_WAIT,
+    ALL_SILENT, ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST, LEAST_WAIT,
     LINUX_LEAST, MANY, NEARER_TIMER, NEARLY, OFF_AT_SENDER, PROBE_LATE, RACK, REARMED, SAMPLE, SOONEST,
-    TELLING, TICK, TRIP,
+    TELLING, TICK, TRIP, TURNS,
 };
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
@@ -35,8 +39,14 @@ pub struct JudgeRow<E: 'static, V: 'static> {
 
 /// A row about retransmissions.
 pub type RepairRow = JudgeRow<RepairEvidence, (Repair, Certainty)>;
-/// A row about silences.
+/// A row about silences in which data was under way.
 pub type CauseRow = JudgeRow<SilenceEvidence, (Cause, Sure)>;
+/// A row about silences in which nothing was under way.
+pub type QuietRow = JudgeRow<QuietEvidence, (Cause, Certainty)>;
+/// A row about silences of QUIC.
+pub type DatagramRow = JudgeRow<DatagramEvidence, (QuicCause, Certainty)>;
+/// A row about handshakes: what it was, where, and how sure that is.
+pub type HandshakeRow = JudgeRow<HandshakeEvidence, (Cause, Place, Certainty)>;
 
 /// How sure a cause is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +106,24 @@ pub fn judge_silence(e: &SilenceEvidence) -> SilenceVerdict {
         Sure::IfSeen(sure) => sure,
     };
     SilenceVerdict { row, cause: row.then.0, certainty }
+}
+
+/// Finds why nothing was under way.
+#[must_use]
+pub fn judge_quiet(e: &QuietEvidence) -> &'static QuietRow {
+    first(&QUIETS, e)
+}
+
+/// Finds why one end of a QUIC connection was silent.
+#[must_use]
+pub fn judge_datagrams(e: &DatagramEvidence) -> &'static DatagramRow {
+    first(&DATAGRAMS, e)
+}
+
+/// Finds why a handshake took long.
+#[must_use]
+pub fn judge_handshake(e: &HandshakeEvidence) -> &'static HandshakeRow {
+    first(&HANDSHAKES, e)
 }
 
 /// The last row of a table always fits.
@@ -284,7 +312,7 @@ const TAPO: &str = "TAPO (Zhou et al., CoNEXT 2015), section 3";
 
 /// Why a flow stood still, in TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss,
 /// and all of a window.
-pub static CAUSES: [CauseRow; 16] = [
+pub static CAUSES: [CauseRow; 19] = [
     row("only the FIN", "RFC 9293, section 3.6", |e| e.only_fin, (Cause::Closing, Sure::Always(Certain))),
     row(
         "window closed",
@@ -293,11 +321,24 @@ pub static CAUSES: [CauseRow; 16] = [
         (Cause::ZeroWindow, Sure::Always(Certain)),
     ),
     row(
-        "nothing repaired",
-        TAPO,
-        |e| e.repair.is_none() && e.dropped != Some(true),
-        (Cause::PacketDelay, Sure::Always(Likely)),
+        "nothing repaired, others have turns",
+        FAIR,
+        |e| unrepaired(e) && takes_turns(e.others),
+        (Cause::WaitsTurn, Sure::Always(Likely)),
     ),
+    row(
+        "nothing repaired, a queue before here",
+        STAMP,
+        |e| unrepaired(e) && e.by_data == Some(true) && e.queue.is_some_and(|q| q >= e.length / 2),
+        (Cause::QueueBefore, Sure::Always(Likely)),
+    ),
+    row(
+        "nothing repaired, others go on",
+        FIFO,
+        |e| unrepaired(e) && e.by_data == Some(false) && goes_on(e.others, e.length),
+        (Cause::QueueBehind, Sure::Always(Likely)),
+    ),
+    row("nothing repaired", TAPO, unrepaired, (Cause::PacketDelay, Sure::Always(Likely))),
     row(
         "probe of new data, and more followed",
         PROBES,
@@ -355,6 +396,181 @@ pub static CAUSES: [CauseRow; 16] = [
     row("nothing told of it", TAPO, |e| e.told == 0, (Cause::ContinuousLoss, Sure::IfSeen(Likely))),
     row("whole window", TAPO, |_| true, (Cause::ContinuousLoss, Sure::Always(Possible))),
 ];
+
+const FAIR: &str = "Demers, Keshav and Shenker, SIGCOMM 1989: a fair queue of N flows serves each once a round";
+const FIFO: &str = "one queue for all: others' packets pass it meanwhile";
+const STAMP: &str = "RFC 7323, section 5.4: its timestamp tells when it was sent";
+const IDENT: &str = "RFC 791, section 3.1; Linux counts a connection's packets in it: ip_select_ident_segs";
+const PUSH: &str = "RFC 9293, section 3.9.1: PSH marks the end of what the application has written";
+
+/// Why nothing was under way: what the window, missing packets, the sender's clock and other connections tell, from
+/// the best evidence to the least. Only where all that the sender sends is seen is its application certain to be late.
+pub static QUIETS: [QuietRow; 22] = [
+    row("closed window", TAPO, |e| e.window == OfferedWindow::Closed, (Cause::ZeroWindow, Likely)),
+    row("window just opened", TAPO, |e| e.window == OfferedWindow::JustOpened, (Cause::ZeroWindow, Certain)),
+    row("opener's hole", STAMP, |e| e.opener && e.hole && !e.at_sender, (Cause::AnswerLost, Likely)),
+    row("opener", TAPO, |e| e.opener && !e.more, (Cause::ClientIdle, Likely)),
+    row("answer late at its sender", TAPO, |e| e.at_sender && e.answer, (Cause::DataUnavailable, Certain)),
+    row("rest late at its sender", TAPO, |e| e.at_sender, (Cause::DataUnavailable, Likely)),
+    row(
+        "sent soon, others have turns",
+        FAIR,
+        |e| sent_soon(e) && takes_turns(e.others),
+        (Cause::WaitsTurn, Likely),
+    ),
+    row("sent soon", STAMP, sent_soon, (Cause::QueueBefore, Likely)),
+    row(
+        "packets missing, and no acknowledgment is",
+        IDENT,
+        |e| e.answer && e.asked_came && e.missing > Some(0),
+        (Cause::AnswerLost, Certain),
+    ),
+    row("packets missing before a hole", IDENT, |e| e.hole && e.missing > Some(0), (Cause::AnswerLost, Likely)),
+    row("sent late, packets missing", IDENT, |e| sent_late(e) && e.missing > Some(1), (Cause::AnswerLost, Likely)),
+    row("sent late, one missing", IDENT, |e| sent_late(e) && e.missing == Some(1), (Cause::AnswerLost, Possible)),
+    row("hole", STAMP, |e| e.hole, (Cause::AnswerLost, Likely)),
+    row(
+        "answer sent late, none missing",
+        STAMP,
+        |e| sent_late(e) && e.answer && e.missing == Some(0),
+        (Cause::DataUnavailable, Likely),
+    ),
+    row(
+        "rest sent late, more was to come",
+        PUSH,
+        |e| sent_late(e) && e.more,
+        (Cause::Unknown, Possible),
+    ),
+    row(
+        "rest sent late on a busy link",
+        FIFO,
+        |e| sent_late(e) && !e.answer && is_shared(e.others) && goes_on(e.others, e.length),
+        (Cause::Unknown, Possible),
+    ),
+    row(
+        "sent late, and others lose nothing",
+        STAMP,
+        |e| sent_late(e) && (e.missing == Some(0) || !e.losses),
+        (Cause::DataUnavailable, Possible),
+    ),
+    row("sent late, and others lose", STAMP, sent_late, (Cause::AnswerLost, Possible)),
+    row("others have turns", FAIR, |e| takes_turns(e.others), (Cause::WaitsTurn, Possible)),
+    row(
+        "others go on as slowly",
+        FIFO,
+        |e| e.missing == Some(0) && is_shared(e.others) && goes_on(e.others, e.length),
+        (Cause::QueueBefore, Possible),
+    ),
+    row(
+        "others lose nothing, and nothing is missing",
+        IDENT,
+        |e| e.missing == Some(0) && !e.losses,
+        (Cause::DataUnavailable, Possible),
+    ),
+    row("nothing tells why", "none", |_| true, (Cause::Unknown, Possible)),
+];
+
+/// Why a handshake took long, and where. A SYN-ACK echoes the timestamp of the SYN that came first.
+pub static HANDSHAKES: [HandshakeRow; 8] = [
+    row("never answered", TIMER, |e| !e.ended && e.syn_acks == 0, (Cause::NoAnswer, Place::Unknown, Certain)),
+    row(
+        "answered again and again",
+        "RFC 9293, section 3.5: the SYN-ACK, or what acknowledges it, was lost",
+        |e| e.syn_acks > 1,
+        (Cause::HandshakeLost, Place::Behind, Likely),
+    ),
+    row("never ended", TIMER, |e| !e.ended, (Cause::HandshakeLost, Place::Behind, Possible)),
+    row(
+        "a later SYN is answered",
+        ECHO,
+        |e| e.syns > 1 && e.echoes.is_some_and(|n| n > 1),
+        (Cause::HandshakeLost, Place::Behind, Likely),
+    ),
+    row(
+        "the first SYN is answered late",
+        ECHO,
+        |e| e.syns > 1 && e.echoes == Some(1),
+        (Cause::HandshakeLost, Place::Before, Likely),
+    ),
+    row("SYNs repeated", TIMER, |e| e.syns > 1, (Cause::HandshakeLost, Place::Unknown, Likely)),
+    row(
+        "nothing repeated, others wait as long",
+        FIFO,
+        |e| e.queue.is_some_and(|q| q >= e.length / 2),
+        (Cause::QueueBefore, Place::Unknown, Likely),
+    ),
+    row("nothing repeated", TAPO, |_| true, (Cause::PacketDelay, Place::Unknown, Likely)),
+];
+
+const PTO: &str = "RFC 9002, section 6.2: a timer sends again what is not answered";
+const EIFEL: &str = "RFC 3522: what comes sooner than any round trip answers something earlier";
+
+/// Why one end of a QUIC connection was silent. Losses are not seen: packets are encrypted, and sent again under new
+/// numbers (RFC 9312).
+pub static DATAGRAMS: [DatagramRow; 12] = [
+    row(
+        "never answered",
+        PTO,
+        |e| e.unanswered > 0 && e.since_last.is_none() && e.opening,
+        (QuicCause::NoAnswer, Certain),
+    ),
+    row(
+        "an earlier one is answered",
+        EIFEL,
+        |e| e.unanswered > 0 && e.since_last.zip(e.least_trip).is_some_and(|(since, trip)| since < SOONEST.of(trip)),
+        (QuicCause::Queue, Likely),
+    ),
+    row("asked again, others have turns", FAIR, |e| e.unanswered > 0 && takes_turns(e.others), (QuicCause::WaitsTurn, Possible)),
+    row("asked again in the handshake", PTO, |e| e.unanswered > 0 && e.opening, (QuicCause::HandshakeLost, Likely)),
+    row("asked again and again", PTO, |e| e.unanswered > 1, (QuicCause::Starved, Likely)),
+    // Keep-alives are sent alone as well, and are answered.
+    row("asked again", PTO, |e| e.unanswered > 0, (QuicCause::Starved, Possible)),
+    row("the client asks", TAPO, |e| e.client && !e.more && e.asks, (QuicCause::ClientIdle, Likely)),
+    row("the client acknowledges", TAPO, |e| e.client && !e.more, (QuicCause::ClientIdle, Possible)),
+    row("others have turns", FAIR, |e| takes_turns(e.others), (QuicCause::WaitsTurn, Possible)),
+    row(
+        "answer late at its server",
+        TAPO,
+        |e| !e.client && e.asked && e.at_server,
+        (QuicCause::DataUnavailable, Likely),
+    ),
+    row(
+        "others go on as slowly",
+        FIFO,
+        |e| !e.at_server && is_shared(e.others) && goes_on(e.others, e.length),
+        (QuicCause::Queue, Possible),
+    ),
+    row("nothing tells why a datagram is late", "none", |_| true, (QuicCause::Unknown, Possible)),
+];
+
+fn unrepaired(e: &SilenceEvidence) -> bool {
+    e.repair.is_none() && e.dropped != Some(true)
+}
+
+/// Others have had turns: a few packets each, and none many more than others.
+fn takes_turns(others: Option<Others>) -> bool {
+    is_shared(others) && others.is_some_and(|o| o.most <= TURNS || o.most * o.connections <= o.packets * TURNS)
+}
+
+/// Others have had a few packets each.
+fn is_shared(others: Option<Others>) -> bool {
+    others.is_some_and(|o| o.connections > 1 && o.packets <= o.connections * TURNS)
+}
+
+/// Others' packets have come all the time.
+fn goes_on(others: Option<Others>, length: Duration) -> bool {
+    others.is_some_and(|o| o.connections > 0 && o.gap <= ALL_SILENT.of(length))
+}
+
+/// By its clock the sender sent it soon, so it waited on its way.
+fn sent_soon(e: &QuietEvidence) -> bool {
+    e.sent_after.is_some_and(|after| after <= e.patience.max(e.length / 4))
+}
+
+/// By its clock the sender sent it when the silence was nearly over.
+fn sent_late(e: &QuietEvidence) -> bool {
+    e.sent_after.is_some() && !sent_soon(e)
+}
 
 /// Segments under way; those that were not seen, the window tells.
 fn under_way(e: &SilenceEvidence) -> u32 {
@@ -604,9 +820,12 @@ mod tests {
     fn names_are_unique_and_the_last_rows_always_fit() {
         let mut names: Vec<&str> = REPAIRS.iter().map(|r| r.name).collect();
         names.extend(CAUSES.iter().map(|r| r.name));
+        names.extend(QUIETS.iter().map(|r| r.name));
+        names.extend(DATAGRAMS.iter().map(|r| r.name));
+        names.extend(HANDSHAKES.iter().map(|r| r.name));
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), REPAIRS.len() + CAUSES.len());
+        assert_eq!(names.len(), REPAIRS.len() + CAUSES.len() + QUIETS.len() + HANDSHAKES.len() + DATAGRAMS.len());
         let (repair, silence) = (RepairEvidence::default(), SilenceEvidence::default());
         assert!((REPAIRS[REPAIRS.len() - 1].when)(&repair) && (CAUSES[CAUSES.len() - 1].when)(&silence));
     }

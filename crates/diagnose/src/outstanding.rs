@@ -241,7 +241,7 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
     fn seen<'a>(ms: u64, frame: u64) -> Seen<'a> {
-        Seen { at: at(ms), frame, tcp: &TCP, sent: at(ms) }
+        Seen { at: at(ms), frame, tcp: &TCP, sent: at(ms), passing: &NONE, connection: 0 }
     }
     fn seq(n: u32) -> SeqNum {
         SeqNum(n)

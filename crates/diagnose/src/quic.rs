@@ -8,10 +8,13 @@ use narrows_units::{Duration, Instant};
 use narrows_wire::{FlowKey, Header, QuicPacket};
 use serde::Serialize;
 
+use crate::evidence::DatagramEvidence;
 use crate::findings::{Certainty, seconds};
+use crate::judge::judge_datagrams;
+use crate::passing::Passing;
 use crate::report::End;
 use crate::spin::Spin;
-use crate::tolerances::LEAST_STALL;
+use crate::tolerances::{AT_SENDER, LEAST_STALL};
 
 /// Why nothing passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -21,6 +24,12 @@ pub enum QuicCause {
     HandshakeLost,
     /// One end sent again and again, and the other was silent: packets, or what answers them, were lost.
     Starved,
+    /// Nothing came back: what was sent was lost, or filtered, or the answer was.
+    NoAnswer,
+    /// Packets waited their turn in a queue that serves flows in turn.
+    WaitsTurn,
+    /// Packets waited in a queue on their way.
+    Queue,
     /// The client had asked, and the server took its time.
     DataUnavailable,
     /// The client had nothing to ask.
@@ -36,6 +45,9 @@ impl QuicCause {
         match self {
             Self::HandshakeLost => "handshake lost",
             Self::Starved => "sent again and again without an answer",
+            Self::NoAnswer => "no answer (lost or filtered)",
+            Self::WaitsTurn => "waits its turn in a fair queue",
+            Self::Queue => "queue on the way",
             Self::DataUnavailable => "server took its time",
             Self::ClientIdle => "nobody asked for anything",
             Self::Unknown => "silence of an unknown kind",
@@ -148,11 +160,15 @@ struct Side {
     /// Since the other end last sent something: the first packet, how many, and those that came after a silence.
     unanswered: Option<(Instant, u64)>,
     lonely: u32,
+    /// When the latest of these passed.
+    lonely_at: Option<Instant>,
     short: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Connection {
+    /// Number of the connection among those of the capture.
+    number: u64,
     /// From the client.
     key: FlowKey,
     first: Instant,
@@ -168,8 +184,9 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(key: FlowKey, at: Instant, frame: u64) -> Self {
+    fn new(number: u64, key: FlowKey, at: Instant, frame: u64) -> Self {
         Self {
+            number,
             key,
             first: at,
             last: (at, frame),
@@ -192,9 +209,9 @@ impl Connection {
         LEAST_STALL.max(self.rtt().unwrap_or_default() * 2)
     }
 
-    fn packet(&mut self, key: &FlowKey, at: Instant, frame: u64, len: u64, quic: QuicPacket) {
+    fn packet(&mut self, key: &FlowKey, at: Instant, frame: u64, len: u64, quic: QuicPacket, around: &Around) {
         let from = usize::from(*key != self.key);
-        self.silence(from, at, frame, len);
+        self.silence(from, at, frame, len, around);
         self.opening(from, at, quic);
         let gap = at.since(self.last.0);
         let patience = self.patience();
@@ -203,11 +220,15 @@ impl Connection {
         side.bytes += len;
         side.largest = side.largest.max(len);
         side.last_len = len;
-        side.lonely += u32::from(side.unanswered.is_some() && gap > patience / 2);
+        if side.unanswered.is_some() && gap > patience / 2 {
+            side.lonely += 1;
+            side.lonely_at = Some(at);
+        }
         // An acknowledgment alone asks for nothing.
         side.unanswered = side.unanswered.or((len > BARE).then_some((at, frame)));
         side.last = Some((at, frame));
-        (self.sides[1 - from].unanswered, self.sides[1 - from].lonely) = (None, 0);
+        let other = &mut self.sides[1 - from];
+        (other.unanswered, other.lonely, other.lonely_at) = (None, 0, None);
         if let QuicPacket::Short { spin } = quic {
             self.sides[from].short = true;
             if from == 1 {
@@ -236,58 +257,75 @@ impl Connection {
     }
 
     /// Something passes: was there a silence before it, and of what kind?
-    fn silence(&mut self, from: usize, at: Instant, frame: u64, len: u64) {
+    fn silence(&mut self, from: usize, at: Instant, frame: u64, len: u64, around: &Around) {
         let patience = self.patience();
         let other = self.sides[1 - from];
         let waiting = other.unanswered.filter(|(since, _)| other.lonely > 0 && at.since(*since) > patience);
-        if let Some(begun) = waiting {
-            self.stall(1 - from, begun, (at, frame), other.lonely, true);
-            return;
-        }
         // As long as the same end sends on without an answer, that is one silence.
         let going_on = self.sides[from].unanswered.is_some();
-        if at.since(self.last.0) <= patience || self.answered.is_none() || going_on {
-            return;
-        }
-        let [client, server] = self.sides;
-        // A datagram as full as any says that there was more to come.
-        let more = server.last_len * 10 >= server.largest * 9 && server.largest > 500;
-        let asked = client.last.is_some_and(|(c, _)| server.last.is_none_or(|(s, _)| s < c));
-        let (cause, by, certainty) = match from {
-            1 if asked && client.last_len > BARE => (QuicCause::DataUnavailable, 0, Certainty::Likely),
-            0 if !more && len > BARE => (QuicCause::ClientIdle, 0, Certainty::Likely),
-            0 if !more => (QuicCause::ClientIdle, 0, Certainty::Possible),
-            _ => (QuicCause::Unknown, 1, Certainty::Possible),
+        let quiet = at.since(self.last.0) > patience && self.answered.is_some() && !going_on;
+        let (by, (since, before)) = match waiting {
+            Some(begun) => (1 - from, begun),
+            None if quiet => (0, self.last),
+            None => return,
         };
-        let (since, before) = self.last;
+        let [client, server] = self.sides;
+        let asked = client.last.is_some_and(|(c, _)| server.last.is_none_or(|(s, _)| s < c));
+        let evidence = DatagramEvidence {
+            client: from == 0,
+            asked: asked && client.last_len > BARE,
+            asks: len > BARE,
+            // A datagram as full as any says that there was more to come.
+            more: server.last_len * 10 >= server.largest * 9 && server.largest > 500,
+            since_last: other.lonely_at.filter(|_| waiting.is_some()).map(|last| at.since(last)),
+            others: around.passing.others(from, self.number, since, at),
+            ..self.evidence(waiting.map_or(0, |_| other.lonely), at.since(since), around.least_trip)
+        };
+        let (cause, certainty) = judge_datagrams(&evidence).then;
+        // Who waits for an answer to a question is the client; in the middle of an answer it is known to be no more.
+        let by = if waiting.is_none() && cause == QuicCause::Unknown { 1 } else { by };
         self.keep(QuicStall {
             from: since,
             to: at,
-            by,
+            by: by as u8,
             cause,
-            unanswered: 0,
+            unanswered: if waiting.is_some() { other.lonely + 1 } else { 0 },
             certainty,
             frames: [before, frame],
             ended: true,
         });
     }
 
-    fn stall(&mut self, by: usize, from: (Instant, u64), to: (Instant, u64), lonely: u32, ended: bool) {
-        let opening = self.sides.iter().any(|s| !s.short);
-        if self.sides[by].short && self.sides[1 - by].packets == 0 && !ended {
+    /// Evidence that does not depend on what ended the silence.
+    fn evidence(&self, unanswered: u32, length: Duration, least_trip: Option<Duration>) -> DatagramEvidence {
+        DatagramEvidence {
+            opening: self.sides.iter().any(|s| !s.short),
+            unanswered,
+            least_trip,
+            at_server: self.answered.is_some_and(|at| at.since(self.first) < AT_SENDER),
+            length,
+            ..DatagramEvidence::default()
+        }
+    }
+
+    /// One end sent again and again, and nothing came until the end.
+    fn never_answered(&mut self, by: usize, begun: (Instant, u64)) {
+        if self.sides[by].short && self.sides[1 - by].packets == 0 {
             // One direction only was captured.
             return;
         }
+        let lonely = self.sides[by].lonely;
+        let evidence = self.evidence(lonely, self.last.0.since(begun.0), None);
+        let (cause, certainty) = judge_datagrams(&evidence).then;
         self.keep(QuicStall {
-            from: from.0,
-            to: to.0,
+            from: begun.0,
+            to: self.last.0,
             by: by as u8,
-            cause: if opening { QuicCause::HandshakeLost } else { QuicCause::Starved },
+            cause,
             unanswered: lonely + 1,
-            // Keep-alives are sent alone as well, and are answered.
-            certainty: if opening || lonely > 1 { Certainty::Likely } else { Certainty::Possible },
-            frames: [from.1, to.1],
-            ended,
+            certainty,
+            frames: [begun.1, self.last.1],
+            ended: false,
         });
     }
 
@@ -303,7 +341,7 @@ impl Connection {
             let side = self.sides[by];
             let waits = |(since, _): &(Instant, u64)| side.lonely > 0 && self.last.0.since(*since) > patience;
             if let Some(begun) = side.unanswered.filter(waits) {
-                self.stall(by, begun, self.last, side.lonely, false);
+                self.never_answered(by, begun);
             }
         }
         let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);
@@ -329,10 +367,21 @@ impl Connection {
     }
 }
 
+/// What other connections show.
+#[derive(Debug, Default)]
+struct Around {
+    passing: Passing,
+    /// Least time in which a server has answered a first packet, seen from here.
+    least_trip: Option<Duration>,
+}
+
 /// All QUIC connections of a capture that are opened in it.
 #[derive(Debug, Default)]
 pub struct QuicAnalyzer {
     open: HashMap<FlowKey, Connection>,
+    around: Around,
+    /// Connections so far.
+    begun: u64,
     done: Vec<QuicReport>,
     swept: Instant,
     passed_over: u64,
@@ -355,10 +404,14 @@ impl QuicAnalyzer {
                 self.passed_over += 1;
                 return;
             }
-            self.open.insert(id, Connection::new(header.key, at, frame));
+            self.begun += 1;
+            self.open.insert(id, Connection::new(self.begun, header.key, at, frame));
         }
         if let Some(c) = self.open.get_mut(&id) {
-            c.packet(&header.key, at, frame, header.len.0, quic);
+            c.packet(&header.key, at, frame, header.len.0, quic, &self.around);
+            self.around.passing.passes(usize::from(header.key != c.key), at, c.number);
+            let trip = c.answered.filter(|_| c.initials == 1).map(|answered| answered.since(c.first));
+            self.around.least_trip = self.around.least_trip.into_iter().chain(trip).min();
         }
     }
 

@@ -21,6 +21,7 @@ use crate::counts::Counts;
 use crate::evidence::First;
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::outstanding::{Known, Outstanding};
+use crate::passing::{Others, Passing};
 use crate::timer::Timer;
 use crate::timing::{Around, Timing};
 use crate::tolerances::{
@@ -38,6 +39,17 @@ pub(crate) struct Seen<'a> {
     pub(crate) tcp: &'a TcpHeader,
     /// When it would have passed without a queue before the capture, if the sender's clock tells; else when it did.
     pub(crate) sent: Instant,
+    /// What else passes.
+    pub(crate) passing: &'a Passing,
+    /// Number of the connection.
+    pub(crate) connection: u64,
+}
+
+impl Seen<'_> {
+    /// Packets of other connections since then, in the direction of this one, which comes from that end.
+    pub(crate) fn others(&self, from: u8, since: Instant) -> Option<Others> {
+        self.passing.others(usize::from(from), self.connection, since, self.at)
+    }
 }
 
 /// How the sender is doing, as RFC 6582 and 6675 have it.
@@ -238,7 +250,7 @@ impl Sender {
             self.timing.time_clocked(p.at.since(self.pending.since));
         }
         let jumped = idle && probe && self.has_jumped(p, asked);
-        self.progress(p.at, p.frame, false);
+        self.progress(p, false);
         if probe && !jumped {
             self.note_new_probe(p);
         }
@@ -352,7 +364,7 @@ impl Sender {
         let known = self.out.touch(seq, end, p);
         if self.is_late(p, &known) {
             self.findings.counts.reordered += 1;
-            self.progress(p.at, p.frame, false);
+            self.progress(p, false);
             return;
         }
         self.findings.counts.again += 1;
@@ -405,7 +417,7 @@ impl Sender {
         if known.hole.is_some() {
             self.findings.counts.bytes += u64::from(p.tcp.payload);
             // Its first appearance here.
-            self.progress(p.at, p.frame, false);
+            self.progress(p, false);
         }
     }
 
@@ -490,11 +502,11 @@ impl Sender {
             }
             self.findings.counts.dupacks += u64::from(duplicate);
             if news || duplicate {
-                self.progress(p.at, p.frame, true);
+                self.progress(p, true);
                 self.tell(p.at);
                 self.pending.dupacks = self.acks.duplicates().max(self.out.sacked());
             } else if update && window > 0 && self.pending.closed {
-                self.progress(p.at, p.frame, true);
+                self.progress(p, true);
             }
         }
         self.pending.closed |= window == 0;
@@ -522,7 +534,7 @@ impl Sender {
         }
         self.check_spurious(p);
         // The data under way until now stood still.
-        self.progress(p.at, p.frame, true);
+        self.progress(p, true);
         let covered = self.out.cover(to, self.answered(p.at));
         match covered.sample {
             Some(sent) if !covered.repeated => {
@@ -886,7 +898,7 @@ impl Sender {
         self.timing.turn_back(lone.timer, lone.factor);
         self.max = lone.max;
         let told = self.findings.counts.timeouts;
-        let then = Seen { at: lone.at, frame: lone.frame, tcp: &lone.tcp, sent: lone.sent };
+        let then = Seen { at: lone.at, frame: lone.frame, tcp: &lone.tcp, sent: lone.sent, ..*p };
         self.expire(&then, true, Place::Before, Certainty::Possible);
         let silence =
             self.findings.stalls.last_mut().filter(|s| s.to == lone.at && s.cause == Cause::DataUnavailable);
@@ -959,6 +971,16 @@ impl Sender {
     /// Nothing is under way that was seen.
     pub(crate) fn is_quiet(&self) -> bool {
         self.out.is_empty()
+    }
+
+    /// What it sent last filled a segment, and did not end what the application had written, where it marks that.
+    pub(crate) fn has_more(&self) -> bool {
+        self.pushes() && !self.speech.pushed && !self.speech.short && self.speech.mss > 0
+    }
+
+    /// The end of the highest byte seen.
+    pub(crate) fn highest(&self) -> SeqNum {
+        self.max
     }
 
     /// When it sent new data last.

@@ -297,6 +297,17 @@ impl Timing {
         self.clock.sent(now, tsval)
     }
 
+    /// The same, by a guess at its rate if need be.
+    pub(crate) fn clock_sent_about(&self, now: Instant, tsval: u32) -> Option<Instant> {
+        self.clock.sent_about(now, tsval)
+    }
+
+    /// How long what passes now with this TSval waited before here, if the sender's own ticks have shown its clock.
+    pub(crate) fn clock_waited(&self, now: Instant, tsval: u32) -> Option<Duration> {
+        self.clock.react_sure()?;
+        self.clock.sent(now, tsval).map(|sent| now.since(sent))
+    }
+
     /// Rate of the sender's clock, once, as soon as it is known; read by the analyzer.
     pub(crate) fn clock_found(&mut self) -> Option<usize> {
         self.clock.found()

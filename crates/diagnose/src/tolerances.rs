@@ -237,3 +237,21 @@ pub(crate) const STALL_FRAMES: usize = 6;
 pub(crate) const MOST_SEGMENTS: usize = 1 << 16;
 /// Packets of the estimated window that matter (RFC 5681); larger ones are alike.
 pub(crate) const MOST_WINDOW: f32 = 64.0;
+
+// ---- What else passes (see `passing`) --------------------------------------------------------------------
+
+/// Packets of a direction that are remembered: at 50 packets a second those of the last minute and a half.
+pub(crate) const ARRIVALS: usize = 4096;
+/// Age from which a packet's wait says nothing of the queue any more.
+pub(crate) const QUEUE_OLD: Duration = Duration::from_secs(1);
+/// Steps of identifications before hosts are taken to count their packets.
+pub(crate) const NUMBERED_LEAST: u64 = 4;
+/// Part of the steps that may be far: one in twenty, of connections whose numbers begin anew.
+pub(crate) const NUMBERED_IN: u64 = 20;
+/// Step of an identification that losses alone make. More: random ones are taken for numbers.
+pub(crate) const NUMBER_STEP: u16 = 128;
+/// Most packets of another connection while this one waits, from which on no fair queue makes it wait: three, because a
+/// queue may take users in turn, and each may have several connections.
+pub(crate) const TURNS: u32 = 3;
+/// Share of a silence for which nothing at all passes, above which the whole link was silent.
+pub(crate) const ALL_SILENT: Share = Share(1, 2);

@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use narrows_units::Instant;
 
-use crate::evidence::{Item, RepairEvidence, SilenceEvidence};
+use crate::evidence::{HandshakeEvidence, Item, QuietEvidence, RepairEvidence, SilenceEvidence};
 use crate::findings::{Cause, Certainty, Repair, seconds};
-use crate::judge::{CAUSES, REPAIRS, RepairRow, SilenceVerdict};
+use crate::judge::{
+    CAUSES, HANDSHAKES, HandshakeRow, JudgeRow, QUIETS, QuietRow, REPAIRS, RepairRow, SilenceVerdict,
+};
 use crate::report::FlowReport;
 
 /// Subject of a verdict.
@@ -45,6 +47,11 @@ pub struct Why {
     pub evidence: Vec<Item>,
 }
 
+/// Place of a row in its table, from 1.
+fn place<E, V>(rows: &[JudgeRow<E, V>], row: &JudgeRow<E, V>) -> usize {
+    1 + rows.iter().position(|r| core::ptr::eq(r, row)).unwrap_or(0)
+}
+
 impl Why {
     pub(crate) fn repair(at: Instant, by: u8, e: &RepairEvidence, row: &'static RepairRow) -> Self {
         let (repair, certainty) = row.then;
@@ -53,7 +60,7 @@ impl Why {
             by,
             said: Subject::Retransmission(repair),
             certainty,
-            row: 1 + REPAIRS.iter().position(|r| core::ptr::eq(r, row)).unwrap_or(0),
+            row: place(&REPAIRS, row),
             of: REPAIRS.len(),
             name: row.name,
             source: row.source,
@@ -68,8 +75,40 @@ impl Why {
             by,
             said: Subject::Silence(cause),
             certainty,
-            row: 1 + CAUSES.iter().position(|r| core::ptr::eq(r, row)).unwrap_or(0),
+            row: place(&CAUSES, row),
             of: CAUSES.len(),
+            name: row.name,
+            source: row.source,
+            evidence: e.items(),
+        }
+    }
+}
+
+impl Why {
+    pub(crate) fn quiet(at: Instant, by: u8, e: &QuietEvidence, row: &'static QuietRow) -> Self {
+        let (cause, certainty) = row.then;
+        Self {
+            at,
+            by,
+            said: Subject::Silence(cause),
+            certainty,
+            row: place(&QUIETS, row),
+            of: QUIETS.len(),
+            name: row.name,
+            source: row.source,
+            evidence: e.items(),
+        }
+    }
+
+    pub(crate) fn handshake(at: Instant, by: u8, e: &HandshakeEvidence, row: &'static HandshakeRow) -> Self {
+        let (cause, _, certainty) = row.then;
+        Self {
+            at,
+            by,
+            said: Subject::Silence(cause),
+            certainty,
+            row: place(&HANDSHAKES, row),
+            of: HANDSHAKES.len(),
             name: row.name,
             source: row.source,
             evidence: e.items(),

@@ -77,6 +77,13 @@ impl Stall {
     }
 }
 
+/// What ended a silence.
+#[derive(Clone, Copy, Debug)]
+struct Ending<'a, 'b> {
+    p: &'a Seen<'b>,
+    by_ack: bool,
+}
+
 /// A stall of which it is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
@@ -96,7 +103,8 @@ impl Sender {
 
     /// New data, or an acknowledgment of some, passes: a silence is over. From data to an acknowledgment the sender
     /// waited longer than it looks here, by its half of the round trip.
-    pub(super) fn progress(&mut self, now: Instant, frame: u64, by_ack: bool) {
+    pub(super) fn progress(&mut self, p: &Seen<'_>, by_ack: bool) {
+        let (now, frame) = (p.at, p.frame);
         let half = self
             .timing
             .trips()
@@ -106,7 +114,7 @@ impl Sender {
         let silent = now.since(self.pending.since);
         let waited = silent + half.min(silent);
         if self.pending.waiting && waited > self.patience() {
-            self.stall(now, frame, true);
+            self.stall(now, frame, Some(Ending { p, by_ack }));
         }
         (self.pending.since, self.pending.since_frame, self.pending.since_ack) = (now, frame, by_ack);
         self.pending.begin();
@@ -121,14 +129,15 @@ impl Sender {
     /// The connection or the capture ends: what stands still now stalls without an end.
     pub(crate) fn end(&mut self, now: Instant, frame: u64) {
         if self.pending.waiting && !self.out.is_empty() && now.since(self.pending.since) > self.patience() {
-            self.stall(now, frame, false);
+            self.stall(now, frame, None);
         }
         self.pending.waiting = false;
         self.has_ended();
     }
 
-    pub(super) fn stall(&mut self, now: Instant, frame: u64, ended: bool) {
-        let silence = self.silence();
+    fn stall(&mut self, now: Instant, frame: u64, ending: Option<Ending<'_, '_>>) {
+        let ended = ending.is_some();
+        let silence = self.silence(now, ending);
         let found = judge_silence(&silence);
         let SilenceVerdict { cause, certainty, .. } = found;
         self.watch(&silence, cause, ended);
@@ -182,7 +191,7 @@ impl Sender {
                 ended: true,
             });
         }
-        self.progress(p.at, p.frame, false);
+        self.progress(p, false);
     }
 
     /// By its clock the sender sent again, in vain, while what it waited for was on its way.
@@ -194,6 +203,14 @@ impl Sender {
         if let Some(stall) = stall.filter(|s| s.from <= sent) {
             stall.was_spurious();
         }
+    }
+
+    /// Keeps a stall, and the verdict on it if that is asked for.
+    pub(crate) fn keep_asked(&mut self, stall: Stall, why: impl FnOnce() -> Why) {
+        if self.findings.asked.among(stall.frames.iter()) {
+            self.findings.asked.note(why());
+        }
+        self.keep(stall);
     }
 
     /// Keeps a stall.
@@ -212,9 +229,20 @@ impl Sender {
     }
 
     /// Evidence about the silence that is over, or goes on.
-    pub(super) fn silence(&self) -> SilenceEvidence {
+    fn silence(&self, now: Instant, ending: Option<Ending<'_, '_>>) -> SilenceEvidence {
         let p = &self.pending;
+        let from = |by_ack| if by_ack { 1 - self.by } else { self.by };
+        let waited = |e: Ending<'_, '_>| {
+            let own = e.p.tcp.timestamps.filter(|_| !e.by_ack);
+            let sent = own.and_then(|(tsval, _)| self.timing.clock_sent(e.p.at, tsval));
+            let own = sent.map(|sent| e.p.at.since(sent));
+            own.or_else(|| e.p.passing.queue(usize::from(from(e.by_ack)), e.p.at))
+        };
         SilenceEvidence {
+            by_data: ending.map(|e| !e.by_ack),
+            length: now.since(p.since),
+            queue: ending.and_then(waited),
+            others: ending.and_then(|e| e.p.others(from(e.by_ack), p.since)),
             only_fin: self.speech.fin && self.out.first().is_some_and(|s| s.start + 1 == self.max),
             closed: p.closed,
             repair: p.repair.filter(|r| *r != Repair::Unknown),

@@ -1,0 +1,196 @@
+//! What else passes the point of capture, of all connections together: how many packets of how many others came in a
+//! silence, how long packets have just waited on their way here, and whether hosts number their packets.
+
+use std::collections::{HashMap, VecDeque};
+
+use narrows_units::{Duration, Instant};
+
+use crate::tolerances::{ARRIVALS, NUMBERED_IN, NUMBERED_LEAST, NUMBER_STEP, QUEUE_OLD};
+
+/// Packets of other connections in a silence, of the direction in which it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Others {
+    /// Connections that had any.
+    pub connections: u32,
+    /// Packets of them all.
+    pub packets: u32,
+    /// Packets of the one that had most.
+    pub most: u32,
+    /// Longest time without any.
+    pub gap: Duration,
+}
+
+/// A packet of one direction.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at: Instant,
+    connection: u64,
+}
+
+/// One direction of the capture: from those who open connections, or from those who are called.
+#[derive(Clone, Debug, Default)]
+struct Direction {
+    latest: VecDeque<Arrival>,
+    /// How long the latest packet of a sender with a known clock waited before here, and when.
+    waited: Option<(Instant, Duration)>,
+    numbers: Numbers,
+}
+
+/// Steps of identifications within connections.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    /// Steps of one, and of few.
+    next: u64,
+    near: u64,
+    all: u64,
+}
+
+/// See the head of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Passing {
+    directions: [Direction; 2],
+}
+
+impl Passing {
+    /// A packet of this connection passes, from the end that opened it (0) or the other.
+    pub(crate) fn passes(&mut self, from: usize, at: Instant, connection: u64) {
+        let latest = &mut self.directions[from].latest;
+        if latest.len() >= ARRIVALS {
+            latest.pop_front();
+        }
+        latest.push_back(Arrival { at, connection });
+    }
+
+    /// A packet that passes now waited so long before here, by its sender's clock.
+    pub(crate) fn waited(&mut self, from: usize, now: Instant, waited: Duration) {
+        self.directions[from].waited = Some((now, waited));
+    }
+
+    /// The identification moved so far from one packet of a connection to the next.
+    pub(crate) fn numbered(&mut self, from: usize, step: u16) {
+        let numbers = &mut self.directions[from].numbers;
+        numbers.all += 1;
+        numbers.next += u64::from(step == 1);
+        numbers.near += u64::from((1..=NUMBER_STEP).contains(&step));
+    }
+
+    /// Hosts of this end count the packets of a connection in their identification, as Linux does.
+    pub(crate) fn are_numbered(&self, from: usize) -> bool {
+        let n = self.directions[from].numbers;
+        // Random ones are near by a chance of one in hundreds, and one next to the other hardly ever.
+        n.all >= NUMBERED_LEAST && n.next * 4 >= n.all && n.near * NUMBERED_IN >= n.all * (NUMBERED_IN - 1)
+    }
+
+    /// How long packets of this direction have just waited before here.
+    pub(crate) fn queue(&self, from: usize, now: Instant) -> Option<Duration> {
+        self.directions[from].waited.filter(|(at, _)| now.since(*at) <= QUEUE_OLD).map(|(_, waited)| waited)
+    }
+
+    /// Packets of other connections than this in a silence; `None` if it is longer ago than they are remembered.
+    pub(crate) fn others(&self, from: usize, connection: u64, since: Instant, now: Instant) -> Option<Others> {
+        let latest = &self.directions[from].latest;
+        let full = latest.len() >= ARRIVALS;
+        if full && latest.front().is_none_or(|first| first.at > since) {
+            return None;
+        }
+        let mut counts: HashMap<u64, u32> = HashMap::new();
+        let (mut later, mut gap) = (now, Duration::ZERO);
+        for a in latest.iter().rev().skip_while(|a| a.at > now).take_while(|a| a.at >= since) {
+            if a.connection != connection {
+                *counts.entry(a.connection).or_default() += 1;
+                gap = gap.max(later.since(a.at));
+                later = a.at;
+            }
+        }
+        gap = gap.max(later.since(since));
+        Some(Others {
+            connections: counts.len() as u32,
+            packets: counts.values().sum(),
+            most: counts.values().copied().max().unwrap_or(0),
+            gap,
+        })
+    }
+}
+
+/// Identifications of one end's packets in one connection (RFC 791; Linux counts them where fragments are forbidden).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Numbering {
+    last: Option<u16>,
+    missing: u32,
+}
+
+impl Numbering {
+    /// A packet passes. Gives the step from the one before, if it is one forwards.
+    pub(crate) fn passes(&mut self, ident: Option<core::num::NonZeroU16>) -> Option<u16> {
+        let ident = ident?.get();
+        let step = self.last.map(|last| ident.wrapping_sub(last));
+        match step {
+            // A copy, or one that was overtaken.
+            Some(step) if step == 0 || step > u16::MAX / 2 => return None,
+            Some(step) => self.missing += u32::from(step - 1),
+            None => {}
+        }
+        self.last = Some(ident);
+        step
+    }
+
+    /// Counts missing packets anew.
+    pub(crate) fn forget_missing(&mut self) {
+        self.missing = 0;
+    }
+
+    /// Packets that this end sent and that never came here, since they were forgotten last.
+    pub(crate) fn missing(&self) -> u32 {
+        self.missing
+    }
+
+    /// Says whether any packet had a number.
+    pub(crate) fn has(&self) -> bool {
+        self.last.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::num::NonZeroU16;
+
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn others_in_a_silence() {
+        let mut p = Passing::default();
+        for (ms, connection) in [(0, 7), (100, 1), (200, 2), (300, 1), (600, 7), (650, 3)] {
+            p.passes(1, at(ms), connection);
+        }
+        // Of connection 7 between 0 and 600 ms: three packets of two others, and 300 ms at the end without any.
+        let gap = Duration::from_millis(300);
+        let expected = Others { connections: 2, packets: 3, most: 2, gap };
+        assert_eq!(p.others(1, 7, at(0), at(600)), Some(expected));
+        assert_eq!(p.others(0, 7, at(0), at(600)).map(|o| o.packets), Some(0));
+    }
+
+    #[test]
+    fn what_is_numbered_tells_what_is_missing() {
+        let mut n = Numbering::default();
+        let mut pass = |ident: u16| n.passes(NonZeroU16::new(ident));
+        assert_eq!([pass(0), pass(65_534), pass(65_535), pass(3), pass(2)], [None, None, Some(1), Some(4), None]);
+        // From 65 535 to 3 the numbers 0, 1, 2: three packets, of which 2 came after all, which nobody can count back.
+        assert_eq!(n.missing(), 3);
+        n.forget_missing();
+        assert_eq!(n.missing(), 0);
+    }
+
+    #[test]
+    fn random_identifications_are_no_numbers() {
+        let (mut counted, mut random) = (Passing::default(), Passing::default());
+        for n in 0..100_u32 {
+            counted.numbered(1, if n % 3 == 0 { 4 } else { 1 });
+            random.numbered(1, (n.wrapping_mul(2_654_435_761) >> 17) as u16);
+        }
+        assert!(counted.are_numbered(1) && !random.are_numbered(1));
+    }
+}
