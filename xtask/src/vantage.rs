@@ -30,6 +30,9 @@ pub struct Args {
     /// Folder for captures and tables
     #[arg(long, default_value = "out/vantage")]
     out: PathBuf,
+    /// Kernel of virtual machines to record in, as 7.3; without it this machine's kernel, whose queues may be fewer
+    #[arg(long)]
+    machine: Option<String>,
     /// Take the captures that are there already
     #[arg(long)]
     keep: bool,
@@ -89,7 +92,7 @@ pub fn run(args: &Args) -> Result<()> {
                 let wrong = args.wrong.as_deref() == Some(point.name);
                 score::judge(&run, &(point.make)(&run), point.users_side, |judged, says| {
                     score.add(judged);
-                    if wrong && (!judged.is_right() || std::env::var("ALL").is_ok()) {
+                    if wrong && !judged.is_right() {
                         println!("{queue} {says}");
                     }
                 });
@@ -134,6 +137,7 @@ fn record(args: &Args, file: &Path, folder: &Path) -> Result<()> {
         .arg(file)
         .args(["--capture", "--jobs", "3", "--seed", &args.seed.to_string(), "--out"])
         .arg(folder)
+        .args(args.machine.iter().flat_map(|kernel| ["--machine", kernel.as_str()]))
         .stdout(std::process::Stdio::null())
         .status()
         .context("starting narrows lab")?;

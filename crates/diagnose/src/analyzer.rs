@@ -191,7 +191,7 @@ impl Analyzer {
         // Only the end that sends shows anything of the kind.
         let end = usize::from(header.key != c.key);
         let before = Losses::of(&c.senders[end].findings().counts);
-        let stamps = c.senders[end].timing().stamps();
+        let (stamps, unseen) = (c.senders[end].timing().stamps(), c.unseen());
         let around = Around {
             losses: self.losses[end].any(),
             floor: self.waits[end].floor,
@@ -228,6 +228,8 @@ impl Analyzer {
             self.rates[end].0[rate] += 1;
         }
         let new = Losses::of(&sender.findings().counts);
+        let unseen_now = c.unseen();
+        self.passing.missed(unseen_now - unseen);
         self.losses[end].segments += new.segments - before.segments;
         self.losses[end].lost += new.lost.saturating_sub(before.lost);
         Some(number)

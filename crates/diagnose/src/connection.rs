@@ -110,6 +110,11 @@ impl Connection {
         bare && other && (self.closed.is_some() || self.handshake.over)
     }
 
+    /// Acknowledgments of data that was not seen.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.senders.iter().map(|s| s.findings().counts.unseen).sum()
+    }
+
     /// Counts a packet of this end by its identification; gives the step from the one before.
     pub(crate) fn number_packet(&mut self, from: usize, ident: Option<NonZeroU16>) -> Option<u16> {
         self.numbering[from].passes(ident)
@@ -206,7 +211,7 @@ impl Connection {
             return None;
         }
         let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.timing().clock_sent_about(p.at, tsval));
-        let numbered = self.numbering[from].has() && p.passing.are_numbered(from);
+        let numbered = self.numbering[from].has() && p.passing.are_numbered(from) && p.passing.is_whole();
         let evidence = QuietEvidence {
             opener: from == 0,
             answer,
@@ -224,7 +229,6 @@ impl Connection {
             others: p.others(s.by(), begun),
         };
         let row = judge_quiet(&evidence);
-        if std::env::var("DBG").is_ok() { eprintln!("DBG {} {:?} {} {:?} {:?}", p.frame, p.tcp.timestamps.is_some(), row.name, row.then, evidence); }
         let (cause, certainty) = row.then;
         let stall = Stall {
             from: begun,

@@ -219,6 +219,10 @@ pub struct SilenceEvidence {
     pub double: bool,
     /// A repair was not seen, but reckoned.
     pub inferred: bool,
+    /// A segment that was sent again had not been seen here.
+    pub hidden: bool,
+    /// Timestamps are in use, so that an acknowledgment tells which copy it answers (RFC 3522).
+    pub stamps: bool,
     /// A probe of new data jumped over what was never seen.
     pub jumped: bool,
     /// A drop is known that nothing has repaired yet; `None` where drops are not seen.
@@ -545,6 +549,8 @@ impl SilenceEvidence {
         list.is(Capture, "spurious", self.spurious);
         list.is(Sender, "double", self.double);
         list.is(Sender, "inferred", self.inferred);
+        list.is(Capture, "hidden", self.hidden);
+        list.is(Capture, "stamps", self.stamps);
         list.count(Capture, "told", Some(self.told), "ACKs");
         list.is(Capture, "said_all", self.said_all);
         list.maybe(Capture, "ended", self.ended);

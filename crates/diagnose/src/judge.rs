@@ -11,15 +11,16 @@
 use narrows_units::Duration;
 
 use crate::evidence::{
-    DatagramEvidence, First, HandshakeEvidence, Hints, OfferedWindow, QuietEvidence, RepairEvidence, SenderState, SilenceEvidence,
+    DatagramEvidence, First, HandshakeEvidence, Hints, OfferedWindow, QuietEvidence, RepairEvidence,
+    SenderState, SilenceEvidence,
 };
 use crate::findings::{Cause, Certainty, Place, Repair};
 use crate::passing::Others;
 use crate::quic::QuicCause;
 use crate::tolerances::{
-    ALL_SILENT, ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST, LEAST_WAIT,
-    LINUX_LEAST, MANY, NEARER_TIMER, NEARLY, OFF_AT_SENDER, PROBE_LATE, RACK, REARMED, SAMPLE, SOONEST,
-    TELLING, TICK, TRIP, TURNS,
+    ALL_SILENT, ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST,
+    LEAST_WAIT, LINUX_LEAST, MANY, NEARER_TIMER, NEARLY, OFF_AT_SENDER, PROBE_LATE, RACK, REARMED, SAMPLE,
+    SOONEST, TELLING, TICK, TRIP, TURNS,
 };
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
@@ -312,8 +313,13 @@ const TAPO: &str = "TAPO (Zhou et al., CoNEXT 2015), section 3";
 
 /// Why a flow stood still, in TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss,
 /// and all of a window.
-pub static CAUSES: [CauseRow; 19] = [
-    row("only the FIN", "RFC 9293, section 3.6", |e| e.only_fin, (Cause::Closing, Sure::Always(Certain))),
+pub static CAUSES: [CauseRow; 20] = [
+    row(
+        "only the FIN, repaired",
+        "RFC 9293, section 3.6",
+        |e| e.only_fin && e.repair.is_some() && !e.spurious,
+        (Cause::Closing, Sure::Always(Likely)),
+    ),
     row(
         "window closed",
         TAPO,
@@ -365,7 +371,13 @@ pub static CAUSES: [CauseRow; 19] = [
         |e| e.timeouts == 0 && e.repair.is_some_and(|r| r != Probe),
         (Cause::PacketDelay, Sure::Always(Likely)),
     ),
-    row("repaired before", TAPO, |e| e.double, (Cause::DoubleRetransmission, Sure::Always(Certain))),
+    row(
+        "repaired before, and all was seen",
+        TAPO,
+        |e| e.double && e.stamps && !e.hidden && !e.inferred,
+        (Cause::DoubleRetransmission, Sure::Always(Certain)),
+    ),
+    row("repaired before", TAPO, |e| e.double, (Cause::DoubleRetransmission, Sure::Always(Likely))),
     row(
         "timeout in spite of ACKs, or two",
         TAPO,
@@ -397,7 +409,8 @@ pub static CAUSES: [CauseRow; 19] = [
     row("whole window", TAPO, |_| true, (Cause::ContinuousLoss, Sure::Always(Possible))),
 ];
 
-const FAIR: &str = "Demers, Keshav and Shenker, SIGCOMM 1989: a fair queue of N flows serves each once a round";
+const FAIR: &str =
+    "Demers, Keshav and Shenker, SIGCOMM 1989: a fair queue of N flows serves each once a round";
 const FIFO: &str = "one queue for all: others' packets pass it meanwhile";
 const STAMP: &str = "RFC 7323, section 5.4: its timestamp tells when it was sent";
 const IDENT: &str = "RFC 791, section 3.1; Linux counts a connection's packets in it: ip_select_ident_segs";
@@ -405,7 +418,7 @@ const PUSH: &str = "RFC 9293, section 3.9.1: PSH marks the end of what the appli
 
 /// Why nothing was under way: what the window, missing packets, the sender's clock and other connections tell, from
 /// the best evidence to the least. Only where all that the sender sends is seen is its application certain to be late.
-pub static QUIETS: [QuietRow; 22] = [
+pub static QUIETS: [QuietRow; 23] = [
     row("closed window", TAPO, |e| e.window == OfferedWindow::Closed, (Cause::ZeroWindow, Likely)),
     row("window just opened", TAPO, |e| e.window == OfferedWindow::JustOpened, (Cause::ZeroWindow, Certain)),
     row("opener's hole", STAMP, |e| e.opener && e.hole && !e.at_sender, (Cause::AnswerLost, Likely)),
@@ -425,9 +438,24 @@ pub static QUIETS: [QuietRow; 22] = [
         |e| e.answer && e.asked_came && e.missing > Some(0),
         (Cause::AnswerLost, Certain),
     ),
-    row("packets missing before a hole", IDENT, |e| e.hole && e.missing > Some(0), (Cause::AnswerLost, Likely)),
-    row("sent late, packets missing", IDENT, |e| sent_late(e) && e.missing > Some(1), (Cause::AnswerLost, Likely)),
-    row("sent late, one missing", IDENT, |e| sent_late(e) && e.missing == Some(1), (Cause::AnswerLost, Possible)),
+    row(
+        "packets missing before a hole",
+        IDENT,
+        |e| e.hole && e.missing > Some(0),
+        (Cause::AnswerLost, Likely),
+    ),
+    row(
+        "sent late, packets missing",
+        IDENT,
+        |e| sent_late(e) && e.missing > Some(1),
+        (Cause::AnswerLost, Likely),
+    ),
+    row(
+        "sent late, one missing",
+        IDENT,
+        |e| sent_late(e) && e.missing == Some(1),
+        (Cause::AnswerLost, Possible),
+    ),
     row("hole", STAMP, |e| e.hole, (Cause::AnswerLost, Likely)),
     row(
         "answer sent late, none missing",
@@ -435,12 +463,7 @@ pub static QUIETS: [QuietRow; 22] = [
         |e| sent_late(e) && e.answer && e.missing == Some(0),
         (Cause::DataUnavailable, Likely),
     ),
-    row(
-        "rest sent late, more was to come",
-        PUSH,
-        |e| sent_late(e) && e.more,
-        (Cause::Unknown, Possible),
-    ),
+    row("rest sent late, more was to come", PUSH, |e| sent_late(e) && e.more, (Cause::Unknown, Possible)),
     row(
         "rest sent late on a busy link",
         FIFO,
@@ -454,7 +477,7 @@ pub static QUIETS: [QuietRow; 22] = [
         (Cause::DataUnavailable, Possible),
     ),
     row("sent late, and others lose", STAMP, sent_late, (Cause::AnswerLost, Possible)),
-    row("others have turns", FAIR, |e| takes_turns(e.others), (Cause::WaitsTurn, Possible)),
+    row("nothing else, others have turns", FAIR, |e| takes_turns(e.others), (Cause::WaitsTurn, Possible)),
     row(
         "others go on as slowly",
         FIFO,
@@ -467,12 +490,18 @@ pub static QUIETS: [QuietRow; 22] = [
         |e| e.missing == Some(0) && !e.losses,
         (Cause::DataUnavailable, Possible),
     ),
+    row("nothing else passes", TAPO, |e| !e.losses && alone(e.others), (Cause::DataUnavailable, Possible)),
     row("nothing tells why", "none", |_| true, (Cause::Unknown, Possible)),
 ];
 
 /// Why a handshake took long, and where. A SYN-ACK echoes the timestamp of the SYN that came first.
 pub static HANDSHAKES: [HandshakeRow; 8] = [
-    row("never answered", TIMER, |e| !e.ended && e.syn_acks == 0, (Cause::NoAnswer, Place::Unknown, Certain)),
+    row(
+        "SYN never answered",
+        TIMER,
+        |e| !e.ended && e.syn_acks == 0,
+        (Cause::NoAnswer, Place::Unknown, Certain),
+    ),
     row(
         "answered again and again",
         "RFC 9293, section 3.5: the SYN-ACK, or what acknowledges it, was lost",
@@ -507,7 +536,7 @@ const EIFEL: &str = "RFC 3522: what comes sooner than any round trip answers som
 
 /// Why one end of a QUIC connection was silent. Losses are not seen: packets are encrypted, and sent again under new
 /// numbers (RFC 9312).
-pub static DATAGRAMS: [DatagramRow; 12] = [
+pub static DATAGRAMS: [DatagramRow; 13] = [
     row(
         "never answered",
         PTO,
@@ -517,17 +546,35 @@ pub static DATAGRAMS: [DatagramRow; 12] = [
     row(
         "an earlier one is answered",
         EIFEL,
-        |e| e.unanswered > 0 && e.since_last.zip(e.least_trip).is_some_and(|(since, trip)| since < SOONEST.of(trip)),
+        |e| {
+            e.unanswered > 0
+                && e.since_last.zip(e.least_trip).is_some_and(|(since, trip)| since < SOONEST.of(trip))
+        },
         (QuicCause::Queue, Likely),
     ),
-    row("asked again, others have turns", FAIR, |e| e.unanswered > 0 && takes_turns(e.others), (QuicCause::WaitsTurn, Possible)),
-    row("asked again in the handshake", PTO, |e| e.unanswered > 0 && e.opening, (QuicCause::HandshakeLost, Likely)),
+    row(
+        "asked again, others have turns",
+        FAIR,
+        |e| e.unanswered > 0 && takes_turns(e.others),
+        (QuicCause::WaitsTurn, Possible),
+    ),
+    row(
+        "asked again in the handshake",
+        PTO,
+        |e| e.unanswered > 0 && e.opening,
+        (QuicCause::HandshakeLost, Likely),
+    ),
     row("asked again and again", PTO, |e| e.unanswered > 1, (QuicCause::Starved, Likely)),
     // Keep-alives are sent alone as well, and are answered.
     row("asked again", PTO, |e| e.unanswered > 0, (QuicCause::Starved, Possible)),
     row("the client asks", TAPO, |e| e.client && !e.more && e.asks, (QuicCause::ClientIdle, Likely)),
     row("the client acknowledges", TAPO, |e| e.client && !e.more, (QuicCause::ClientIdle, Possible)),
-    row("others have turns", FAIR, |e| takes_turns(e.others), (QuicCause::WaitsTurn, Possible)),
+    row(
+        "a datagram waits, others have turns",
+        FAIR,
+        |e| takes_turns(e.others),
+        (QuicCause::WaitsTurn, Possible),
+    ),
     row(
         "answer late at its server",
         TAPO,
@@ -535,10 +582,16 @@ pub static DATAGRAMS: [DatagramRow; 12] = [
         (QuicCause::DataUnavailable, Likely),
     ),
     row(
-        "others go on as slowly",
+        "a datagram waits, others go on as slowly",
         FIFO,
         |e| !e.at_server && is_shared(e.others) && goes_on(e.others, e.length),
         (QuicCause::Queue, Possible),
+    ),
+    row(
+        "asked, and nothing else passes",
+        TAPO,
+        |e| !e.client && e.asked && alone(e.others),
+        (QuicCause::DataUnavailable, Possible),
     ),
     row("nothing tells why a datagram is late", "none", |_| true, (QuicCause::Unknown, Possible)),
 ];
@@ -549,7 +602,13 @@ fn unrepaired(e: &SilenceEvidence) -> bool {
 
 /// Others have had turns: a few packets each, and none many more than others.
 fn takes_turns(others: Option<Others>) -> bool {
-    is_shared(others) && others.is_some_and(|o| o.most <= TURNS || o.most * o.connections <= o.packets * TURNS)
+    is_shared(others)
+        && others.is_some_and(|o| o.most <= TURNS || o.most * o.connections <= o.packets * TURNS)
+}
+
+/// No other connection is seen.
+fn alone(others: Option<Others>) -> bool {
+    others.is_none_or(|o| o.connections == 0)
 }
 
 /// Others have had a few packets each.
@@ -825,7 +884,10 @@ mod tests {
         names.extend(HANDSHAKES.iter().map(|r| r.name));
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), REPAIRS.len() + CAUSES.len() + QUIETS.len() + HANDSHAKES.len() + DATAGRAMS.len());
+        assert_eq!(
+            names.len(),
+            REPAIRS.len() + CAUSES.len() + QUIETS.len() + HANDSHAKES.len() + DATAGRAMS.len()
+        );
         let (repair, silence) = (RepairEvidence::default(), SilenceEvidence::default());
         assert!((REPAIRS[REPAIRS.len() - 1].when)(&repair) && (CAUSES[CAUSES.len() - 1].when)(&silence));
     }

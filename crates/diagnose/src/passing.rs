@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use narrows_units::{Duration, Instant};
 
-use crate::tolerances::{ARRIVALS, NUMBERED_IN, NUMBERED_LEAST, NUMBER_STEP, QUEUE_OLD};
+use crate::tolerances::{ARRIVALS, NUMBER_STEP, NUMBERED_IN, NUMBERED_LEAST, QUEUE_OLD, WHOLE};
 
 /// Packets of other connections in a silence, of the direction in which it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +49,30 @@ struct Numbers {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Passing {
     directions: [Direction; 2],
+    packets: u64,
+    /// Acknowledgments of data that was not seen.
+    unseen: u64,
 }
 
 impl Passing {
     /// A packet of this connection passes, from the end that opened it (0) or the other.
     pub(crate) fn passes(&mut self, from: usize, at: Instant, connection: u64) {
+        self.packets += 1;
         let latest = &mut self.directions[from].latest;
         if latest.len() >= ARRIVALS {
             latest.pop_front();
         }
         latest.push_back(Arrival { at, connection });
+    }
+
+    /// Data that was not seen here has been acknowledged.
+    pub(crate) fn missed(&mut self, times: u64) {
+        self.unseen += times;
+    }
+
+    /// The capture has all that passes, as far as acknowledgments tell.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.unseen * WHOLE < self.packets
     }
 
     /// A packet that passes now waited so long before here, by its sender's clock.
@@ -87,7 +101,13 @@ impl Passing {
     }
 
     /// Packets of other connections than this in a silence; `None` if it is longer ago than they are remembered.
-    pub(crate) fn others(&self, from: usize, connection: u64, since: Instant, now: Instant) -> Option<Others> {
+    pub(crate) fn others(
+        &self,
+        from: usize,
+        connection: u64,
+        since: Instant,
+        now: Instant,
+    ) -> Option<Others> {
         let latest = &self.directions[from].latest;
         let full = latest.len() >= ARRIVALS;
         if full && latest.front().is_none_or(|first| first.at > since) {
@@ -177,7 +197,10 @@ mod tests {
     fn what_is_numbered_tells_what_is_missing() {
         let mut n = Numbering::default();
         let mut pass = |ident: u16| n.passes(NonZeroU16::new(ident));
-        assert_eq!([pass(0), pass(65_534), pass(65_535), pass(3), pass(2)], [None, None, Some(1), Some(4), None]);
+        assert_eq!(
+            [pass(0), pass(65_534), pass(65_535), pass(3), pass(2)],
+            [None, None, Some(1), Some(4), None]
+        );
         // From 65 535 to 3 the numbers 0, 1, 2: three packets, of which 2 came after all, which nobody can count back.
         assert_eq!(n.missing(), 3);
         n.forget_missing();

@@ -209,7 +209,15 @@ impl Connection {
         LEAST_STALL.max(self.rtt().unwrap_or_default() * 2)
     }
 
-    fn packet(&mut self, key: &FlowKey, at: Instant, frame: u64, len: u64, quic: QuicPacket, around: &Around) {
+    fn packet(
+        &mut self,
+        key: &FlowKey,
+        at: Instant,
+        frame: u64,
+        len: u64,
+        quic: QuicPacket,
+        around: &Around,
+    ) {
         let from = usize::from(*key != self.key);
         self.silence(from, at, frame, len, around);
         self.opening(from, at, quic);

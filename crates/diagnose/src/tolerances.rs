@@ -250,6 +250,9 @@ pub(crate) const NUMBERED_LEAST: u64 = 4;
 pub(crate) const NUMBERED_IN: u64 = 20;
 /// Step of an identification that losses alone make. More: random ones are taken for numbers.
 pub(crate) const NUMBER_STEP: u16 = 128;
+/// Packets for each acknowledgment of unseen data from which on the capture is taken to have all: what went another way
+/// is rare. Less: packets that the capture missed count as lost.
+pub(crate) const WHOLE: u64 = 500;
 /// Most packets of another connection while this one waits, from which on no fair queue makes it wait: three, because a
 /// queue may take users in turn, and each may have several connections.
 pub(crate) const TURNS: u32 = 3;

@@ -39,7 +39,11 @@ impl Packet {
         let (a, b) = (&self.header, &other.header);
         let stamp = |h: &Header| h.tcp.and_then(|t| t.timestamps);
         let numbers = |h: &Header| h.tcp.map(|t| (t.seq, t.ack, t.flags, t.payload));
-        self.payload == other.payload && a.ident == b.ident && a.len == b.len && numbers(a) == numbers(b) && stamp(a) == stamp(b)
+        self.payload == other.payload
+            && a.ident == b.ident
+            && a.len == b.len
+            && numbers(a) == numbers(b)
+            && stamp(a) == stamp(b)
     }
 }
 
@@ -118,7 +122,6 @@ impl End {
             (Instant::ZERO + Duration::from_nanos(since), frame, &p.header)
         })
     }
-
 }
 
 /// The frames of a capture of the lab: pcap in the byte order of this machine, each behind a header of 16 bytes.

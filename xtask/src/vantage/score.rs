@@ -63,7 +63,7 @@ impl Judged {
     pub fn is_right(&self) -> bool {
         match (self.said, self.truth.why()) {
             (Said::Why(Why::Waiting), Some(Why::Loss)) if self.either => true,
-            (Said::Why(said), Some(why)) => said == why,
+            (Said::Why(said), Some(_)) => self.truth.has(said),
             _ => false,
         }
     }

@@ -67,6 +67,15 @@ impl Truth {
     }
 }
 
+impl Truth {
+    /// This took as long as anything else, but for a tenth of the silence.
+    pub fn has(&self, why: Why) -> bool {
+        let (all, most) =
+            (self.parts_ns.iter().sum::<i64>(), self.parts_ns.iter().max().copied().unwrap_or(0));
+        most > 0 && self.parts_ns[why as usize] >= most - all / 10
+    }
+}
+
 /// A pause of the server's application.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Pause {
@@ -133,7 +142,7 @@ impl Run {
         let arrived = receiver.of_flow(&data).find(has)?;
         let first = sender.of_flow(&data).find(has)?;
         let sent = sender.same(arrived).filter(|p| p.at_ns <= arrived.at_ns)?;
-        let mut parts = Parts { at_ns: s.from_ns, parts_ns: [0; 4] };
+        let mut parts = Parts { at_ns: s.from_ns, end_ns: s.last.at_ns, parts_ns: [0; 4] };
         let user = if s.of_server { (data.dst(), data.dport) } else { (data.src(), data.sport) };
         let mut lost = LostTo::default();
         if s.of_server {
@@ -144,9 +153,7 @@ impl Run {
                 lost.server |= asked.asked_ns < asked.sent_ns && s.from_ns < asked.sent_ns;
                 parts.until(asked.came_ns, Why::Waiting);
             }
-            let paused = self.paused_ns(user.into(), parts.at_ns, first.at_ns);
-            parts.parts_ns[Why::Application as usize] += paused;
-            parts.at_ns += paused;
+            parts.paused(self.paused_ns(user.into(), parts.at_ns, first.at_ns.min(parts.end_ns)));
         }
         // What the sender has held back since: it repairs, or what it sent waits on the way.
         let (began_ns, key) = (parts.at_ns, data);
@@ -214,7 +221,7 @@ impl Run {
     pub fn of_handshake(&self, opener: &FlowKey, from_ns: i64, to_ns: i64) -> Option<Truth> {
         let syn = |p: &&Packet| p.header.tcp.is_some_and(|t| t.flags.has(Flags::SYN));
         let ways = [(opener, &self.users, &self.server), (&opener.reverse(), &self.server, &self.users)];
-        let mut parts = Parts { at_ns: from_ns, parts_ns: [0; 4] };
+        let mut parts = Parts { at_ns: from_ns, end_ns: to_ns, parts_ns: [0; 4] };
         let mut came = [false; 2];
         for (at, (key, sender, receiver)) in ways.iter().enumerate() {
             let Some(arrived) = receiver.of_flow(key).find(syn) else {
@@ -223,8 +230,8 @@ impl Run {
             };
             came[at] = true;
             let sent = sender.same(arrived)?;
-            parts.until(sent.at_ns.min(to_ns), Why::Loss);
-            parts.until(arrived.at_ns.min(to_ns), Why::Waiting);
+            parts.until(sent.at_ns, Why::Loss);
+            parts.until(arrived.at_ns, Why::Waiting);
         }
         parts.until(to_ns, Why::Waiting);
         let copies = |(key, sender, receiver): &(&FlowKey, &End, &End)| {
@@ -241,7 +248,7 @@ impl Run {
             if last.from_server() { (&self.server, &self.users) } else { (&self.users, &self.server) };
         let sent = sender.same(last)?;
         let arrived = receiver.same(last)?;
-        let mut parts = Parts { at_ns: from_ns, parts_ns: [0; 4] };
+        let mut parts = Parts { at_ns: from_ns, end_ns: last.at_ns, parts_ns: [0; 4] };
         // What each end sent into the silence, and what of it was lost.
         let lost = |from: &End, to: &End, key: &FlowKey| {
             let within = from.of_flow(key).filter(|p| (from_ns..sent.at_ns).contains(&p.at_ns));
@@ -251,9 +258,7 @@ impl Run {
         let lost_ns = own.into_iter().chain(others).min();
         let user = if last.from_server() { (key.dst(), key.dport) } else { (key.src(), key.sport) };
         if last.from_server() {
-            let paused = self.paused_ns(user.into(), parts.at_ns, sent.at_ns);
-            parts.parts_ns[Why::Application as usize] += paused;
-            parts.at_ns += paused;
+            parts.paused(self.paused_ns(user.into(), parts.at_ns, sent.at_ns.min(parts.end_ns)));
         }
         if let Some(lost_ns) = lost_ns {
             parts.until(lost_ns, Why::Waiting);
@@ -284,11 +289,20 @@ struct Asked {
 /// A silence cut into parts from its beginning on.
 struct Parts {
     at_ns: i64,
+    /// End of the silence: what comes later is no part of it.
+    end_ns: i64,
     parts_ns: [i64; 4],
 }
 
 impl Parts {
+    /// The application let the user wait for so long of the time that follows.
+    fn paused(&mut self, paused_ns: i64) {
+        self.parts_ns[Why::Application as usize] += paused_ns;
+        self.at_ns += paused_ns;
+    }
+
     fn until(&mut self, to_ns: i64, why: Why) {
+        let to_ns = to_ns.min(self.end_ns);
         self.parts_ns[why as usize] += (to_ns - self.at_ns).max(0);
         self.at_ns = self.at_ns.max(to_ns);
     }

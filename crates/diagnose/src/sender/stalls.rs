@@ -169,7 +169,7 @@ impl Sender {
         if !self.out.is_empty() || self.pending.waiting {
             return;
         }
-        let cause = if p.tcp.payload == 0 { Cause::Closing } else { Cause::AckDelayedOrLost };
+        let cause = Cause::AckDelayedOrLost;
         let before =
             self.findings.stalls.last_mut().filter(|s| s.to == self.pending.since && s.cause == cause);
         if let Some(stall) = before {
@@ -250,6 +250,8 @@ impl Sender {
             spurious: p.spurious,
             double: p.double,
             inferred: p.inferred,
+            hidden: matches!(p.lost, Place::Before | Place::Both),
+            stamps: self.timing.stamps(),
             jumped: p.jumped.is_some(),
             dropped: None,
             told: p.dupacks,

@@ -54,7 +54,7 @@ fn initials_that_nobody_answers() {
     assert_eq!((r.initials, r.established), (3, false));
     assert_eq!(stalls_of(&r), [(QuicCause::HandshakeLost, 0, 0, 3050, 3)]);
     let r = told(&[initial(0), initial(1000)]);
-    assert_eq!(stalls_of(&r), [(QuicCause::HandshakeLost, 0, 0, 1000, 2)]);
+    assert_eq!(stalls_of(&r), [(QuicCause::NoAnswer, 0, 0, 1000, 2)]);
     assert!(!r.stalls[0].ended);
 }
 

@@ -16,7 +16,8 @@ fn a_server_that_thinks_and_a_client_that_does_not_ask() {
     assert_eq!(found, [(Cause::DataUnavailable, 3_000, None, 0), (Cause::ClientIdle, 8_000, None, 0)]);
     // Nobody waited in the second.
     assert!((flow.stalled_s() - 3.0).abs() < 1e-9);
-    assert_eq!(flow.stalls[0].certainty, Certainty::Certain);
+    // The capture is 40 ms away from the server: the answer may have been lost, or have waited, on its way here.
+    assert_eq!(flow.stalls[0].certainty, Certainty::Possible);
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn a_lost_handshake() {
     let stall = &flow.stalls[0];
     assert_eq!(
         (stall.lost, stall.by, stall.ended, stall.frames.iter().collect::<Vec<_>>()),
-        (Place::Behind, 0, true, vec![1, 4, 5])
+        (Place::Unknown, 0, true, vec![1, 4, 5])
     );
     assert_eq!(flow.directions[0].counts.handshake, 2);
     assert_eq!(flow.directions[1].sender_half_s, None, "a repeated SYN times nothing (Karn)");
@@ -82,7 +83,7 @@ fn nobody_answers() {
         s.put(ms, CLIENT, Flags::SYN, (0, 0), 0);
     }
     let flow = s.end();
-    assert_eq!((stalls(&flow)[0].0, flow.stalls[0].ended), (Cause::HandshakeLost, false));
+    assert_eq!((stalls(&flow)[0].0, flow.stalls[0].ended), (Cause::NoAnswer, false));
 }
 
 #[test]
