@@ -62,6 +62,16 @@ fn name(cause: Cause) -> String {
     serde_json::to_value(cause).unwrap().as_str().unwrap().to_owned()
 }
 
+/// What is said of a stall, in the classes of the truth: a wait in any queue is a delay, and what is said to be unknown
+/// is no claim.
+fn claim(cause: Cause) -> Option<String> {
+    match cause {
+        Cause::Unknown => None,
+        Cause::WaitsTurn | Cause::QueueBefore | Cause::QueueBehind => Some(name(Cause::PacketDelay)),
+        cause => Some(name(cause)),
+    }
+}
+
 /// Gives the scores of a run at a point to `add`.
 fn point(books: &Books, flows: &[FlowReport], at: usize, add: &mut dyn FnMut(String, Score)) {
     for (name, did, repair) in REPAIRS {
@@ -71,7 +81,7 @@ fn point(books: &Books, flows: &[FlowReport], at: usize, add: &mut dyn FnMut(Str
     add("spurious".to_owned(), Score::of(&score::spurious(books), &score::said(flows, |e| e.spurious)));
     let (truth, said) = (label::stalls(books), score::said_stalls(flows));
     let tables = [
-        score::stalls(&truth, &said, at, |s| s.cause.map(name), |s| Some(name(s.cause))),
+        score::stalls(&truth, &said, at, |s| s.cause.map(name), |s| claim(s.cause)),
         score::stalls(&truth, &said, at, |s| score::place(s.lost[at]), |s| score::place(s.lost)),
         score::stalls(
             &truth,
