@@ -114,6 +114,17 @@ impl Cause {
         )
     }
 
+    /// Whether packets were only late.
+    #[must_use]
+    pub const fn is_delay(self) -> bool {
+        matches!(self, Self::PacketDelay | Self::WaitsTurn | Self::QueueBefore | Self::QueueBehind)
+    }
+
+    /// Whether an answer was late, for a reason that only what follows may show.
+    pub(crate) const fn is_late_answer(self) -> bool {
+        matches!(self, Self::DataUnavailable | Self::AnswerLost | Self::Unknown)
+    }
+
     /// Whether somebody waited: something was outstanding, or was asked for.
     #[must_use]
     pub const fn counts(self) -> bool {
@@ -195,6 +206,18 @@ pub enum Certainty {
     Likely,
     /// Packets show it.
     Certain,
+}
+
+impl Certainty {
+    /// In a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Possible => "possible",
+            Self::Likely => "likely",
+            Self::Certain => "certain",
+        }
+    }
 }
 
 /// A sender sent something again, or its timer must have expired.

@@ -421,10 +421,6 @@ const PUSH: &str = "RFC 9293, section 3.9.1: PSH marks the end of what the appli
 pub static QUIETS: [QuietRow; 23] = [
     row("closed window", TAPO, |e| e.window == OfferedWindow::Closed, (Cause::ZeroWindow, Likely)),
     row("window just opened", TAPO, |e| e.window == OfferedWindow::JustOpened, (Cause::ZeroWindow, Certain)),
-    row("opener's hole", STAMP, |e| e.opener && e.hole && !e.at_sender, (Cause::AnswerLost, Likely)),
-    row("opener", TAPO, |e| e.opener && !e.more, (Cause::ClientIdle, Likely)),
-    row("answer late at its sender", TAPO, |e| e.at_sender && e.answer, (Cause::DataUnavailable, Certain)),
-    row("rest late at its sender", TAPO, |e| e.at_sender, (Cause::DataUnavailable, Likely)),
     row(
         "sent soon, others have turns",
         FAIR,
@@ -432,6 +428,10 @@ pub static QUIETS: [QuietRow; 23] = [
         (Cause::WaitsTurn, Likely),
     ),
     row("sent soon", STAMP, sent_soon, (Cause::QueueBefore, Likely)),
+    row("opener's hole", STAMP, |e| e.opener && e.hole && !e.at_sender, (Cause::AnswerLost, Likely)),
+    row("opener", TAPO, |e| e.opener && !e.more, (Cause::ClientIdle, Likely)),
+    row("answer late at its sender", TAPO, |e| e.at_sender && e.answer, (Cause::DataUnavailable, Certain)),
+    row("rest late at its sender", TAPO, |e| e.at_sender, (Cause::DataUnavailable, Likely)),
     row(
         "packets missing, and no acknowledgment is",
         IDENT,

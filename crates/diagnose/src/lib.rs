@@ -35,6 +35,7 @@ mod quic;
 mod report;
 mod sender;
 mod spin;
+mod spread;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,9 @@ use serde::Serialize;
 use narrows_units::{Duration, Instant};
 
 use crate::counts::Counts;
-use crate::findings::{Cause, Place};
+use crate::findings::{Cause, Certainty, Place, Stall};
 use crate::report::{FlowReport, Vantage};
+use crate::spread::Spread;
 
 /// The stalls of one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -19,6 +20,12 @@ pub struct CauseShare {
     pub time_s: f64,
     /// The longest, seconds.
     pub longest_s: f64,
+    /// How much of the time is said for certain, is likely, and is possible, seconds.
+    pub certain_s: f64,
+    /// See `certain_s`.
+    pub likely_s: f64,
+    /// See `certain_s`.
+    pub possible_s: f64,
 }
 
 /// Sums over connections; the worst are kept whole.
@@ -42,7 +49,7 @@ pub struct Overall {
     pub counts: Counts,
     /// Stalls by cause, the most time first.
     pub causes: Vec<CauseShare>,
-    /// Time of stalls by where packets were lost: unknown or nothing lost, before the capture, behind it, both.
+    /// Time of stalls because of losses, by where packets were lost: unknown, before the capture, behind it, both.
     pub lost_s: [f64; 4],
     /// Time of stalls longer than `over_s`, and how much of it is because of losses.
     pub long_s: f64,
@@ -50,13 +57,27 @@ pub struct Overall {
     pub long_loss_s: f64,
     /// Connections by where the capture was taken: at the sender, at the receiver, between, unknown.
     pub vantage: [u64; 4],
-    /// Data packets sent in a round trip, all connections' mean while they lasted.
+    /// Data packets sent in a round trip while a transfer was under way: mean of connections with three round trips
+    /// and more of it.
     pub packets_per_rtt: Option<f64>,
+    /// The least round trip, the median, and what one in twenty exceeded, seconds.
+    pub rtt_least_s: Option<f64>,
+    /// See `rtt_least_s`.
+    pub rtt_p50_s: Option<f64>,
+    /// See `rtt_least_s`.
+    pub rtt_p95_s: Option<f64>,
+    /// The part of the median round trip above the least of the same connection, seconds: queues.
+    pub queue_s: Option<f64>,
     /// The worst connections, the most time stalled first.
     #[serde(skip)]
     pub worst: Vec<FlowReport>,
     #[serde(skip)]
     keep: usize,
+    #[serde(skip)]
+    trips: Spread,
+    /// Of each connection the round trips timed, and their sum above its least, seconds.
+    #[serde(skip)]
+    queued: (u64, f64),
     #[serde(skip)]
     round_trips: f64,
     #[serde(skip)]
@@ -82,8 +103,14 @@ impl Overall {
             long_loss_s: 0.0,
             vantage: [0; 4],
             packets_per_rtt: None,
+            rtt_least_s: None,
+            rtt_p50_s: None,
+            rtt_p95_s: None,
+            queue_s: None,
             worst: Vec::new(),
             keep,
+            trips: Spread::default(),
+            queued: (0, 0.0),
             round_trips: 0.0,
             sent: 0.0,
         }
@@ -101,8 +128,10 @@ impl Overall {
         let mut long = false;
         for stall in flow.stalls.iter().filter(|s| s.cause.counts()) {
             let length = stall.length().as_secs_f64();
-            self.cause(stall.cause, length);
-            self.lost_s[place(stall.lost)] += length;
+            self.cause(stall, length);
+            if stall.cause.is_loss() {
+                self.lost_s[place(stall.lost)] += length;
+            }
             if length > self.over_s {
                 long = true;
                 self.long_s += length;
@@ -114,23 +143,42 @@ impl Overall {
         if counts.data > 0 {
             self.vantage[main.vantage as usize] += 1;
         }
-        if let Some(rtt) = main.rtt_s.filter(|rtt| *rtt > 0.0) {
-            self.round_trips += flow.to.since(flow.from).as_secs_f64() / rtt;
+        self.trips.merge(&main.trips);
+        if let (Some(least), Some(median)) = (main.rtt_least_s, main.rtt_p50_s) {
+            let timed = main.trips.count();
+            self.queued = (self.queued.0 + timed, self.queued.1 + (median - least) * timed as f64);
+        }
+        if let Some(rtt) = main.rtt_s.filter(|rtt| *rtt > 0.0 && main.transfer_s >= 3.0 * rtt) {
+            self.round_trips += main.transfer_s / rtt;
             self.sent += (main.counts.data + main.counts.again) as f64;
             self.packets_per_rtt = (self.round_trips > 0.0).then(|| self.sent / self.round_trips);
         }
         self.remember(flow);
     }
 
-    fn cause(&mut self, cause: Cause, length: f64) {
+    fn cause(&mut self, stall: &Stall, length: f64) {
+        let cause = stall.cause;
         let at = self.causes.iter().position(|c| c.cause == cause).unwrap_or_else(|| {
-            self.causes.push(CauseShare { cause, stalls: 0, time_s: 0.0, longest_s: 0.0 });
+            self.causes.push(CauseShare {
+                cause,
+                stalls: 0,
+                time_s: 0.0,
+                longest_s: 0.0,
+                certain_s: 0.0,
+                likely_s: 0.0,
+                possible_s: 0.0,
+            });
             self.causes.len() - 1
         });
         let share = &mut self.causes[at];
         share.stalls += 1;
         share.time_s += length;
         share.longest_s = share.longest_s.max(length);
+        match stall.certainty {
+            Certainty::Certain => share.certain_s += length,
+            Certainty::Likely => share.likely_s += length,
+            Certainty::Possible => share.possible_s += length,
+        }
     }
 
     fn remember(&mut self, flow: FlowReport) {
@@ -145,6 +193,10 @@ impl Overall {
     /// All connections were added.
     pub fn finish(&mut self) {
         self.causes.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.cause.cmp(&b.cause)));
+        (self.rtt_least_s, self.rtt_p50_s) = (self.trips.least_s(), self.trips.quantile_s(0.5));
+        self.rtt_p95_s = self.trips.quantile_s(0.95);
+        let (timed, above) = self.queued;
+        self.queue_s = (timed > 0).then(|| above / timed as f64);
         if self.from_s > self.to_s {
             self.from_s = self.to_s;
         }

@@ -39,6 +39,18 @@ pub enum QuicCause {
 }
 
 impl QuicCause {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::HandshakeLost,
+        Self::Starved,
+        Self::NoAnswer,
+        Self::WaitsTurn,
+        Self::Queue,
+        Self::DataUnavailable,
+        Self::ClientIdle,
+        Self::Unknown,
+    ];
+
     /// In words, as the page of text has it.
     #[must_use]
     pub const fn words(self) -> &'static str {
@@ -50,7 +62,7 @@ impl QuicCause {
             Self::Queue => "queue on the way",
             Self::DataUnavailable => "server took its time",
             Self::ClientIdle => "nobody asked for anything",
-            Self::Unknown => "silence of an unknown kind",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -144,10 +156,22 @@ const MOST_STALLS: usize = 256;
 const MOST_OPEN: usize = 1 << 16;
 /// Reports that are kept.
 const MOST_KEPT: usize = 1 << 16;
-/// An IP packet that is no longer holds an acknowledgment, or a PING.
-const BARE: u64 = 80;
+/// A datagram whose payload is no longer holds an acknowledgment, or a PING, bytes.
+const BARE: u64 = 52;
 /// A connection that is silent for so long is over.
 const SILENCE: Duration = Duration::from_secs(120);
+
+/// A datagram that passes.
+#[derive(Clone, Copy)]
+struct Datagram {
+    at: Instant,
+    frame: u64,
+    /// Length of the IP packet, bytes.
+    len: u64,
+    /// It holds more than an acknowledgment.
+    asks: bool,
+    quic: QuicPacket,
+}
 
 /// What one end did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -156,6 +180,7 @@ struct Side {
     bytes: u64,
     largest: u64,
     last_len: u64,
+    last_asks: bool,
     last: Option<(Instant, u64)>,
     /// Since the other end last sent something: the first packet, how many, and those that came after a silence.
     unanswered: Option<(Instant, u64)>,
@@ -209,17 +234,10 @@ impl Connection {
         LEAST_STALL.max(self.rtt().unwrap_or_default() * 2)
     }
 
-    fn packet(
-        &mut self,
-        key: &FlowKey,
-        at: Instant,
-        frame: u64,
-        len: u64,
-        quic: QuicPacket,
-        around: &Around,
-    ) {
+    fn packet(&mut self, key: &FlowKey, d: Datagram, around: &Around) {
         let from = usize::from(*key != self.key);
-        self.silence(from, at, frame, len, around);
+        let Datagram { at, frame, len, asks, quic } = d;
+        self.silence(from, d, around);
         self.opening(from, at, quic);
         let gap = at.since(self.last.0);
         let patience = self.patience();
@@ -227,13 +245,13 @@ impl Connection {
         side.packets += 1;
         side.bytes += len;
         side.largest = side.largest.max(len);
-        side.last_len = len;
+        (side.last_len, side.last_asks) = (len, asks);
         if side.unanswered.is_some() && gap > patience / 2 {
             side.lonely += 1;
             side.lonely_at = Some(at);
         }
         // An acknowledgment alone asks for nothing.
-        side.unanswered = side.unanswered.or((len > BARE).then_some((at, frame)));
+        side.unanswered = side.unanswered.or(asks.then_some((at, frame)));
         side.last = Some((at, frame));
         let other = &mut self.sides[1 - from];
         (other.unanswered, other.lonely, other.lonely_at) = (None, 0, None);
@@ -265,7 +283,8 @@ impl Connection {
     }
 
     /// Something passes: was there a silence before it, and of what kind?
-    fn silence(&mut self, from: usize, at: Instant, frame: u64, len: u64, around: &Around) {
+    fn silence(&mut self, from: usize, d: Datagram, around: &Around) {
+        let Datagram { at, frame, asks, .. } = d;
         let patience = self.patience();
         let other = self.sides[1 - from];
         let waiting = other.unanswered.filter(|(since, _)| other.lonely > 0 && at.since(*since) > patience);
@@ -281,8 +300,8 @@ impl Connection {
         let asked = client.last.is_some_and(|(c, _)| server.last.is_none_or(|(s, _)| s < c));
         let evidence = DatagramEvidence {
             client: from == 0,
-            asked: asked && client.last_len > BARE,
-            asks: len > BARE,
+            asked: asked && client.last_asks,
+            asks,
             // A datagram as full as any says that there was more to come.
             more: server.last_len * 10 >= server.largest * 9 && server.largest > 500,
             since_last: other.lonely_at.filter(|_| waiting.is_some()).map(|last| at.since(last)),
@@ -416,7 +435,11 @@ impl QuicAnalyzer {
             self.open.insert(id, Connection::new(self.begun, header.key, at, frame));
         }
         if let Some(c) = self.open.get_mut(&id) {
-            c.packet(&header.key, at, frame, header.len.0, quic, &self.around);
+            // Headers of IP and UDP.
+            let headers = if header.key.src().is_ipv6() { 48 } else { 28 };
+            let payload = header.len.0.saturating_sub(headers);
+            let datagram = Datagram { at, frame, len: header.len.0, asks: payload > BARE, quic };
+            c.packet(&header.key, datagram, &self.around);
             self.around.passing.passes(usize::from(header.key != c.key), at, c.number);
             let trip = c.answered.filter(|_| c.initials == 1).map(|answered| answered.since(c.first));
             self.around.least_trip = self.around.least_trip.into_iter().chain(trip).min();

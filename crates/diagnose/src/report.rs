@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::findings::{Cause, Event, Stall, seconds};
 use crate::sender::Sender;
+use crate::spread::Spread;
 use crate::why::Why;
 
 /// Where on the path of a connection's data the capture was taken.
@@ -45,6 +46,14 @@ pub struct DirectionReport {
     pub counts: Counts,
     /// The smoothed round trip at the end, seconds.
     pub rtt_s: Option<f64>,
+    /// The least round trip that was timed, seconds.
+    pub rtt_least_s: Option<f64>,
+    /// The median of the round trips that were timed, seconds; within 5 %.
+    pub rtt_p50_s: Option<f64>,
+    /// The round trip that one in twenty exceeded, seconds; within 5 %.
+    pub rtt_p95_s: Option<f64>,
+    /// Time in which a transfer was under way, seconds: without what the applications let pass.
+    pub transfer_s: f64,
     /// The least of the half from the capture to the receiver and back, seconds.
     pub receiver_half_s: Option<f64>,
     /// The least of the half from the capture to the sender and back, seconds.
@@ -53,6 +62,9 @@ pub struct DirectionReport {
     pub vantage: Vantage,
     /// Time spent in stalls, without what nobody waited for, seconds.
     pub stalled_s: f64,
+    /// All round trips that were timed.
+    #[serde(skip)]
+    pub(crate) trips: Spread,
 }
 
 /// One connection.
@@ -97,6 +109,11 @@ impl DirectionReport {
         Self {
             counts: findings.counts,
             rtt_s: seconds(trips.srtt()),
+            rtt_least_s: trips.spread().least_s(),
+            rtt_p50_s: trips.spread().quantile_s(0.5),
+            rtt_p95_s: trips.spread().quantile_s(0.95),
+            transfer_s: s.transferred().as_secs_f64(),
+            trips: trips.spread().clone(),
             receiver_half_s: seconds(receiver),
             sender_half_s: seconds(sender),
             vantage: vantage(receiver, sender),
@@ -176,10 +193,16 @@ impl FlowReport {
         self.stalls.iter().filter(|s| s.cause.counts()).max_by_key(|s| s.length())
     }
 
-    /// Time stalled, seconds.
+    /// Time in which one of the directions stood still, seconds: never more than the connection lasted.
     #[must_use]
     pub fn stalled_s(&self) -> f64 {
-        self.directions.iter().map(|d| d.stalled_s).sum()
+        // By their beginnings.
+        let (mut stalled, mut until) = (Duration::ZERO, Instant::ZERO);
+        for s in self.stalls.iter().filter(|s| s.cause.counts()) {
+            stalled += s.to.since(s.from.max(until));
+            until = until.max(s.to);
+        }
+        stalled.as_secs_f64()
     }
 
     /// The cause of most of that time.

@@ -112,6 +112,8 @@ struct Speech {
     /// Its latest segment of new data was less than half of that: the application had said all.
     short: bool,
     last_data: Option<Instant>,
+    /// First segment of new data.
+    first_data: Option<Instant>,
     /// Segments of new data that neither an ACK nor others let go.
     alone: u32,
 }
@@ -154,6 +156,8 @@ pub(crate) struct Findings {
     pub(crate) stalls: Vec<Stall>,
     /// Time spent in stalls, those that are not kept included.
     pub(crate) stalled: Duration,
+    /// Time in which an application had nothing to send, between its first data and its last.
+    pub(crate) idle: Duration,
     /// Verdicts on the frame that is asked about.
     pub(crate) asked: Asked,
     /// The latest stall, if what follows tells more of it.
@@ -290,6 +294,7 @@ impl Sender {
         self.speech.seen_push |= self.speech.pushed;
         self.speech.fin |= p.tcp.flags.has(Flags::FIN);
         self.speech.last_data = Some(p.at);
+        self.speech.first_data.get_or_insert(p.at);
         self.pending.outstanding = self.out.count();
         if idle {
             // RFC 6298, (5.1).
@@ -900,8 +905,7 @@ impl Sender {
         let told = self.findings.counts.timeouts;
         let then = Seen { at: lone.at, frame: lone.frame, tcp: &lone.tcp, sent: lone.sent, ..*p };
         self.expire(&then, true, Place::Before, Certainty::Possible);
-        let silence =
-            self.findings.stalls.last_mut().filter(|s| s.to == lone.at && s.cause == Cause::DataUnavailable);
+        let silence = self.findings.stalls.last_mut().filter(|s| s.to == lone.at && s.cause.is_late_answer());
         if let Some(stall) = silence.filter(|_| self.findings.counts.timeouts > told) {
             (stall.cause, stall.certainty) = (Cause::ContinuousLoss, Certainty::Possible);
             (stall.repair, stall.lost) = (Some(Repair::Timeout), Place::Before);
@@ -986,6 +990,12 @@ impl Sender {
     /// When it sent new data last.
     pub(crate) fn last_data(&self) -> Option<Instant> {
         self.speech.last_data
+    }
+
+    /// Time in which a transfer was under way: from the first data to the last, without what the applications let pass.
+    pub(crate) fn transferred(&self) -> Duration {
+        let span = self.speech.last_data.zip(self.speech.first_data).map(|(last, first)| last.since(first));
+        span.unwrap_or_default().saturating_sub(self.findings.idle)
     }
 
     /// When the receiver closed its window and opened it again, since it sent new data last.

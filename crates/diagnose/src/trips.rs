@@ -8,6 +8,7 @@
 use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::deviation::Deviation;
+use crate::spread::Spread;
 use crate::tolerances::{FIRST_RTO, LEAST_RTO, MOST_RTO, NO_SAMPLE, STAMPS};
 
 /// Both halves of the round trip, and the estimate.
@@ -22,6 +23,7 @@ pub(crate) struct Trips {
     srtt: Duration,
     rttvar: Duration,
     samples: u64,
+    spread: Spread,
     /// Smoothed, as it is rather than as the sender knows it: what was sent again counts too.
     trip: Duration,
     /// The samples are the sender's own, so halves add nothing.
@@ -59,6 +61,7 @@ impl Trips {
     }
 
     fn sample(&mut self, r: Duration) {
+        self.spread.add(r);
         // RFC 6298, (2.2) and (2.3).
         if self.samples == 0 {
             (self.srtt, self.rttvar) = (r, r / 2);
@@ -152,6 +155,11 @@ impl Trips {
     pub(crate) fn sender_least(&self) -> Option<Duration> {
         self.sender.map(|(_, least)| least)
     }
+    /// Distribution of the round trips that were timed.
+    pub(crate) fn spread(&self) -> &Spread {
+        &self.spread
+    }
+
     /// The least of the whole round trip that was seen.
     pub(crate) fn least(&self) -> Option<Duration> {
         Some(self.receiver_least()? + self.sender_least().unwrap_or_default())

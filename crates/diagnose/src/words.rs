@@ -10,23 +10,21 @@ use crate::overall::Overall;
 use crate::quic::{QuicCause, QuicReport};
 use crate::report::{FlowReport, Vantage};
 
-/// The page of text. `title` names the captures.
+/// The page of text. `title` names the captures. Times are seconds since the first packet of the capture.
 #[must_use]
 pub fn page(title: &str, o: &Overall) -> String {
     let mut text = String::new();
-    let seconds = o.to_s - o.from_s;
-    let _ = writeln!(
-        text,
-        "{title}: {} in {seconds:.1} s, {} with data, {} delivered",
-        plural(o.connections, "connection"),
-        o.with_data,
-        bytes(o.counts.bytes)
-    );
     if o.connections == 0 {
-        text.push_str("\nNo TCP in it.\n");
-        return text;
+        return format!("{title}: no TCP in it\n");
     }
-    text.push('\n');
+    let _ = write!(text, "{title}: {} ", plural(o.connections, "connection"));
+    let seconds = o.to_s - o.from_s;
+    let _ = if o.from_s < 1.0 {
+        write!(text, "in {seconds:.1} s")
+    } else {
+        write!(text, "from second {:.1} to {:.1}", o.from_s, o.to_s)
+    };
+    let _ = writeln!(text, ", {} with data, {} delivered\n", o.with_data, bytes(o.counts.bytes));
     meaning(&mut text, o);
     causes(&mut text, o);
     count(&mut text, &o.counts);
@@ -50,82 +48,141 @@ fn percent(part: f64, of: f64) -> String {
     if of > 0.0 { format!("{:.0} %", part / of * 100.0) } else { "0 %".to_owned() }
 }
 
+fn millis(seconds: f64) -> String {
+    format!("{:.0} ms", seconds * 1e3)
+}
+
 fn meaning(text: &mut String, o: &Overall) {
     if o.stalled_over == 0 {
-        let _ = write!(text, "No connection stood still for more than {} s.", o.over_s);
+        let _ = writeln!(text, "No connection stood still for more than {} s at a time.", o.over_s);
     } else {
         let _ = write!(
             text,
-            "{} of {} stood still for more than {} s; {} of that time because of losses",
+            "{} of {} stood still for more than {} s at a time; {} of that time because of losses",
             o.stalled_over,
             plural(o.connections, "connection"),
             o.over_s,
             percent(o.long_loss_s, o.long_s)
         );
-        let [_, before, behind, _] = o.lost_s;
+        let [unknown, before, behind, both] = o.lost_s;
+        let all = unknown + before + behind + both;
         text.push_str(match () {
-            () if o.long_loss_s == 0.0 => ".",
-            () if before > 4.0 * behind => " before the point of capture.",
-            () if behind > 4.0 * before => " behind the point of capture.",
-            () => ", some before the point of capture and some behind it.",
+            () if o.long_loss_s == 0.0 => ".\n",
+            () if before > 0.8 * all => ", between the senders and here.\n",
+            () if behind > 0.8 * all => ", between here and the receivers.\n",
+            () if unknown > 0.8 * all => "; on which side of here does not show.\n",
+            () => ", on both sides of here or where does not show.\n",
         });
     }
-    let _ = match o.vantage() {
-        Vantage::Sender => write!(text, " The capture was taken at the senders."),
-        Vantage::Receiver => write!(text, " The capture was taken at the receivers."),
-        Vantage::Between => write!(text, " The capture was taken between senders and receivers."),
-        Vantage::Unknown => Ok(()),
-    };
-    if let Some(packets) = o.packets_per_rtt {
-        let _ = write!(text, "\nA connection sent {packets:.1} packets in a round trip");
-        if packets < 4.0 && o.counts.again * 20 > o.counts.data {
-            let _ = write!(
-                text,
-                ": too few for three duplicate ACKs, so losses are found by timers. \
-                 That is the small-packet regime, for which the discipline taq is made"
-            );
-        }
-        text.push('.');
+    match o.vantage() {
+        Vantage::Sender => text.push_str("The capture was taken at the senders.\n"),
+        Vantage::Receiver => text.push_str("The capture was taken at the receivers.\n"),
+        Vantage::Between => text.push_str("The capture was taken between senders and receivers.\n"),
+        Vantage::Unknown => {}
     }
-    text.push_str("\n\n");
+    if let (Some(least), Some(median), Some(p95)) = (o.rtt_least_s, o.rtt_p50_s, o.rtt_p95_s) {
+        let _ = write!(
+            text,
+            "Round trip: least {}, median {}, 95th percentile {}",
+            millis(least),
+            millis(median),
+            millis(p95)
+        );
+        if let Some(queue) = o.queue_s.filter(|queue| *queue > 0.2 * median) {
+            let _ = write!(text, "; queues are {} of a connection's median", millis(queue));
+        }
+        text.push_str(".\n");
+    }
+    if let Some(packets) = o.packets_per_rtt {
+        let _ =
+            writeln!(text, "While it transfers, a connection sends {packets:.1} packets in a round trip.");
+    }
+    advice(text, o);
+    text.push('\n');
 }
+
+/// The discipline `taq` helps where windows are small, timers repair the losses, and users wait for that.
+fn advice(text: &mut String, o: &Overall) {
+    let lost = o.lost_time_s();
+    let small = o.packets_per_rtt.is_some_and(|packets| packets < SMALL_WINDOW);
+    let thin = o.queue_s.zip(o.rtt_least_s).is_some_and(|(queue, _)| queue >= THIN_QUEUE_S);
+    let timers = o.counts.timeouts + o.counts.handshake;
+    if small && thin && o.stalled_over > 0 && timers > o.counts.fast_retransmits && lost > o.stalled_s() / 5.0
+    {
+        let _ = writeln!(
+            text,
+            "That is a thin link: windows are too small for three duplicate ACKs, so timers repair the losses. The \
+             discipline taq at its queue drops nothing that a timer must repair: it would save up to {lost:.0} of the \
+             {:.0} s of stalls below.",
+            o.stalled_s()
+        );
+    }
+}
+
+/// Packets in a round trip below which three duplicate ACKs do not come (RFC 5681, section 3.2).
+const SMALL_WINDOW: f64 = 4.0;
+/// Wait in queues from which on a link is taken to be thin, seconds.
+const THIN_QUEUE_S: f64 = 0.05;
 
 fn causes(text: &mut String, o: &Overall) {
     if o.causes.is_empty() {
         return;
     }
-    let _ = writeln!(text, "{:<44} {:>7} {:>9} {:>6} {:>9}", "why", "stalls", "time", "share", "longest");
+    let _ = writeln!(
+        text,
+        "{:<40} {:>7} {:>9} {:>6} {:>9}  {}",
+        "why", "stalls", "time", "share", "longest", "certain/likely/possible"
+    );
     for c in &o.causes {
+        let share = |part: f64| percent(part, c.time_s).replace(" %", "");
         let _ = writeln!(
             text,
-            "{:<44} {:>7} {:>7.1} s {:>6} {:>7.1} s",
+            "{:<40} {:>7} {:>7.1} s {:>6} {:>7.1} s  {:>7}/{}/{} %",
             c.cause.words(),
             c.stalls,
             c.time_s,
             percent(c.time_s, o.stalled_s()),
-            c.longest_s
+            c.longest_s,
+            share(c.certain_s),
+            share(c.likely_s),
+            share(c.possible_s)
         );
     }
-    text.push('\n');
+    text.push_str("Times are sums over connections.\n\n");
 }
 
 fn count(text: &mut String, c: &Counts) {
-    let mut says = |n: u64, what: &str| {
+    let mut says = |n: u64, one: &str, many: &str| {
         if n > 0 {
-            let _ = writeln!(text, "{n:>9}  {what}");
+            let _ = writeln!(text, "{n:>9}  {}", if n == 1 { one } else { many });
         }
     };
-    says(c.timeouts, "timeouts");
-    says(c.timeouts_inferred, "  of them not seen, but told by the silence");
-    says(c.fast_retransmits, "fast retransmits");
-    says(c.probes, "tail-loss probes");
-    says(c.handshake, "SYNs and SYN-ACKs sent again");
-    says(c.recovery + c.after_timeout, "further segments sent again in recovery");
-    says(c.unknown, "segments sent again for no reason that shows");
-    says(c.spurious, "of all these the receiver did not need");
-    says(c.lost_before, "repairs of losses before the point of capture");
-    says(c.lost_behind, "repairs of losses behind it");
-    says(c.reordered, "segments overtaken");
+    says(c.timeouts, "timeout", "timeouts");
+    says(
+        c.timeouts_inferred,
+        "  of them inferred from the pause: its packet was not captured",
+        "  of them inferred from pauses: their packets were not captured",
+    );
+    says(c.fast_retransmits, "fast retransmit", "fast retransmits");
+    says(c.probes, "tail-loss probe", "tail-loss probes");
+    says(c.handshake, "SYN or SYN-ACK sent again", "SYNs and SYN-ACKs sent again");
+    let further = c.recovery + c.after_timeout;
+    says(further, "further segment sent again in recovery", "further segments sent again in recovery");
+    says(c.unknown, "retransmission of unknown cause", "retransmissions of unknown cause");
+    says(c.spurious, "of all these was unnecessary (spurious)", "of all these were unnecessary (spurious)");
+    says(c.lost_before, "repair of a loss before this capture", "repairs of losses before this capture");
+    says(c.lost_behind, "repair of a loss behind it", "repairs of losses behind it");
+    says(c.reordered, "segment reordered", "segments reordered");
+    says(
+        c.holes,
+        "hole in the data: lost before this capture, or not captured",
+        "holes in the data: lost before this capture, or not captured",
+    );
+    says(
+        c.unseen,
+        "acknowledgment of data that was not captured",
+        "acknowledgments of data that was not captured",
+    );
     text.push('\n');
 }
 
@@ -166,13 +223,16 @@ pub fn flow_page(title: &str, flow: &FlowReport) -> String {
     let (counts, main) = (flow.counts(), flow.main());
     let mut text = format!("{title}: connection {}\n", flow.number);
     connection_line(&mut text, flow);
-    let ms = |s: Option<f64>| s.map_or("unknown".to_owned(), |s| format!("{:.0} ms", s * 1e3));
+    let ms = |s: Option<f64>| s.map_or("unknown".to_owned(), millis);
     let _ = writeln!(
         text,
-        "{} and {} delivered; round trip {} ({} to the receiver and back, {} to the sender)\n",
+        "{} and {} delivered; round trip: least {}, median {}, 95th percentile {} (least from here to the receiver and \
+         back {}, to the sender {})\n",
         bytes(flow.directions[0].counts.bytes),
         bytes(flow.directions[1].counts.bytes),
-        ms(main.rtt_s),
+        ms(main.rtt_least_s),
+        ms(main.rtt_p50_s),
+        ms(main.rtt_p95_s),
         ms(main.receiver_half_s),
         ms(main.sender_half_s),
     );
@@ -205,8 +265,9 @@ pub(crate) fn stall(s: &Stall) -> String {
         Place::Behind => ", lost behind here",
         Place::Both => ", lost before and behind here",
     });
+    let _ = write!(line, "; {}", s.certainty.word());
     if !s.ended {
-        line.push_str(", without an end");
+        line.push_str(", still stalled at the end");
     }
     let frames: Vec<String> = s.frames.iter().map(|frame| frame.to_string()).collect();
     let _ = write!(line, " (frames {})", frames.join(", "));
@@ -226,9 +287,10 @@ pub fn quic_page(flows: &[QuicReport], keep: usize) -> String {
         let _ = write!(text, ", {unopened} not established");
     }
     text.push('\n');
-    for cause in
-        [QuicCause::HandshakeLost, QuicCause::Starved, QuicCause::DataUnavailable, QuicCause::Unknown]
-    {
+    for cause in QuicCause::ALL {
+        if cause == QuicCause::ClientIdle {
+            continue;
+        }
         let stalls = || flows.iter().flat_map(|f| &f.stalls).filter(|s| s.cause == cause);
         let seconds: f64 = stalls().map(|s| s.length().as_secs_f64()).sum();
         if seconds > 0.0 {
@@ -250,9 +312,10 @@ pub fn quic_page(flows: &[QuicReport], keep: usize) -> String {
             let [from, to] = longest.frames;
             let _ = write!(
                 text,
-                "; longest {:.1} s: {} (frames {from}, {to})",
+                "; longest {:.1} s: {}, {} (frames {from}, {to})",
                 longest.length().as_secs_f64(),
-                longest.cause.words()
+                longest.cause.words(),
+                longest.certainty.word()
             );
         }
         text.push('\n');

@@ -199,7 +199,7 @@ impl Sender {
         let Some(sent) = p.tcp.timestamps.and_then(|(tsval, _)| self.timing.clock_sent(p.at, tsval)) else {
             return;
         };
-        let stall = self.findings.stalls.last_mut().filter(|s| s.cause == Cause::PacketDelay && sent <= s.to);
+        let stall = self.findings.stalls.last_mut().filter(|s| s.cause.is_delay() && sent <= s.to);
         if let Some(stall) = stall.filter(|s| s.from <= sent) {
             stall.was_spurious();
         }
@@ -217,6 +217,11 @@ impl Sender {
     pub(crate) fn keep(&mut self, stall: Stall) {
         if stall.cause.counts() {
             self.findings.stalled += stall.length();
+        }
+        if matches!(stall.cause, Cause::ClientIdle | Cause::DataUnavailable)
+            && self.speech.first_data.is_some()
+        {
+            self.findings.idle += stall.length();
         }
         if self.findings.stalls.len() < MOST_STALLS {
             if let Some(latest) =

@@ -22,6 +22,12 @@ pub const fn cause(cause: Cause) -> &'static str {
         Cause::AckDelayedOrLost => "#009e73",
         Cause::PacketDelay => "#b5a642",
         Cause::Closing => "#7f8a94",
+        Cause::AnswerLost => "#d55e00",
+        Cause::NoAnswer => "#4d4d4d",
+        Cause::WaitsTurn => "#c6d4df",
+        Cause::QueueBefore => "#9fb6c9",
+        Cause::QueueBehind => "#7e99b0",
+        Cause::Unknown => "#d9d9d9",
     }
 }
 
@@ -40,6 +46,12 @@ pub const fn shade(cause: Cause) -> &'static str {
         Cause::AckDelayedOrLost => "#d9f0e8",
         Cause::PacketDelay => "#f3f0dc",
         Cause::Closing => "#e8eaec",
+        Cause::AnswerLost => "#fae3d3",
+        Cause::NoAnswer => "#e0e0e0",
+        Cause::WaitsTurn => "#f1f5f8",
+        Cause::QueueBefore => "#e6edf3",
+        Cause::QueueBehind => "#dde6ed",
+        Cause::Unknown => "#f4f4f4",
     }
 }
 
