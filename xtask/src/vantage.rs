@@ -54,7 +54,7 @@ struct Point {
     make: fn(&Run) -> End,
 }
 
-const POINTS: [Point; 7] = [
+const POINTS: [Point; 8] = [
     Point { name: "server", users_side: false, make: |run| run.server.moved(0) },
     Point { name: "before", users_side: false, make: |run| run.server.moved(HALF_NS) },
     Point { name: "behind", users_side: true, make: |run| run.users.moved(-HALF_NS / 2) },
@@ -62,6 +62,12 @@ const POINTS: [Point; 7] = [
     // What is left of a capture of one direction, and of one that could not keep up.
     Point { name: "users, down only", users_side: true, make: |run| run.users.kept(|_, p| p.from_server()) },
     Point { name: "users, up only", users_side: true, make: |run| run.users.kept(|_, p| !p.from_server()) },
+    // IPv6 has no identification, and some hosts' are random.
+    Point {
+        name: "users, no identification",
+        users_side: true,
+        make: |run| run.users.without_identification(),
+    },
     Point { name: "users, 1 of 5 missing", users_side: true, make: |run| run.users.kept(is_captured) },
 ];
 

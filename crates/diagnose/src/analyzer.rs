@@ -2,7 +2,7 @@
 //! that has been silent longest goes first.
 
 use narrows_units::{Duration, Instant};
-use narrows_wire::{FlowKey, Header, TcpHeader};
+use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
 
 use crate::connection::Connection;
 use crate::connections::Connections;
@@ -202,6 +202,11 @@ impl Analyzer {
         let step = c.number_packet(end, header.ident);
         let seen = Seen { at, frame, tcp, sent: at, passing: &self.passing, connection: number };
         c.packet(end, &seen, around);
+        if tcp.flags.has(Flags::ACK)
+            && let Some(excess) = c.senders[1 - end].timing().trips().receiver_excess()
+        {
+            self.passing.waited_behind(1 - end, excess);
+        }
         self.passing.passes(end, at, number);
         step.into_iter().for_each(|step| self.passing.numbered(end, step));
         let sender = &mut c.senders[end];

@@ -19,8 +19,8 @@ use crate::passing::Others;
 use crate::quic::QuicCause;
 use crate::tolerances::{
     ALL_SILENT, ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST,
-    LEAST_WAIT, LINUX_LEAST, MANY, NEARER_TIMER, NEARLY, OFF_AT_SENDER, PROBE_LATE, RACK, REARMED, SAMPLE,
-    SOONEST, TELLING, TICK, TRIP, TURNS,
+    LEAST_WAIT, LINUX_LEAST, MANY, MANY_OTHERS, NEARER_TIMER, NEARLY, OFF_AT_SENDER, PROBE_LATE, RACK,
+    REARMED, SAMPLE, SOONEST, TELLING, TICK, TRIP, TURNS,
 };
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
@@ -418,7 +418,7 @@ const PUSH: &str = "RFC 9293, section 3.9.1: PSH marks the end of what the appli
 
 /// Why nothing was under way: what the window, missing packets, the sender's clock and other connections tell, from
 /// the best evidence to the least. Only where all that the sender sends is seen is its application certain to be late.
-pub static QUIETS: [QuietRow; 23] = [
+pub static QUIETS: [QuietRow; 26] = [
     row("closed window", TAPO, |e| e.window == OfferedWindow::Closed, (Cause::ZeroWindow, Likely)),
     row("window just opened", TAPO, |e| e.window == OfferedWindow::JustOpened, (Cause::ZeroWindow, Certain)),
     row(
@@ -428,6 +428,12 @@ pub static QUIETS: [QuietRow; 23] = [
         (Cause::WaitsTurn, Likely),
     ),
     row("sent soon", STAMP, sent_soon, (Cause::QueueBefore, Likely)),
+    row(
+        "all that is sent passes here",
+        STAMP,
+        |e| !e.opener && e.before_queue && !e.losses && e.missing.unwrap_or(0) == 0,
+        (Cause::DataUnavailable, Likely),
+    ),
     row("opener's hole", STAMP, |e| e.opener && e.hole && !e.at_sender, (Cause::AnswerLost, Likely)),
     row("opener", TAPO, |e| e.opener && !e.more, (Cause::ClientIdle, Likely)),
     row("answer late at its sender", TAPO, |e| e.at_sender && e.answer, (Cause::DataUnavailable, Certain)),
@@ -463,6 +469,13 @@ pub static QUIETS: [QuietRow; 23] = [
         |e| sent_late(e) && e.answer && e.missing == Some(0),
         (Cause::DataUnavailable, Likely),
     ),
+    // A sender whose window is small sends the next when its turn is over.
+    row(
+        "rest sent late, others have a turn each",
+        FAIR,
+        |e| sent_late(e) && !e.answer && has_one_turn(e.others),
+        (Cause::WaitsTurn, Possible),
+    ),
     row("rest sent late, more was to come", PUSH, |e| sent_late(e) && e.more, (Cause::Unknown, Possible)),
     row(
         "rest sent late on a busy link",
@@ -476,7 +489,13 @@ pub static QUIETS: [QuietRow; 23] = [
         |e| sent_late(e) && (e.missing == Some(0) || !e.losses),
         (Cause::DataUnavailable, Possible),
     ),
-    row("sent late, and others lose", STAMP, sent_late, (Cause::AnswerLost, Possible)),
+    row(
+        "sent when a timer expires, and others lose",
+        TIMER,
+        |e| sent_late(e) && e.due,
+        (Cause::AnswerLost, Possible),
+    ),
+    row("sent late, and others lose", STAMP, sent_late, (Cause::Unknown, Possible)),
     row("nothing else, others have turns", FAIR, |e| takes_turns(e.others), (Cause::WaitsTurn, Possible)),
     row(
         "others go on as slowly",
@@ -512,8 +531,9 @@ pub static HANDSHAKES: [HandshakeRow; 8] = [
     row(
         "a later SYN is answered",
         ECHO,
+        // The earlier ones were lost, or the host that was called did not take them.
         |e| e.syns > 1 && e.echoes.is_some_and(|n| n > 1),
-        (Cause::HandshakeLost, Place::Behind, Likely),
+        (Cause::HandshakeLost, Place::Unknown, Likely),
     ),
     row(
         "the first SYN is answered late",
@@ -609,6 +629,11 @@ fn takes_turns(others: Option<Others>) -> bool {
 /// No other connection is seen.
 fn alone(others: Option<Others>) -> bool {
     others.is_none_or(|o| o.connections == 0)
+}
+
+/// Several others have had about one packet each.
+fn has_one_turn(others: Option<Others>) -> bool {
+    others.is_some_and(|o| o.connections >= MANY_OTHERS && o.most <= TURNS && o.packets < o.connections * 2)
 }
 
 /// Others have had a few packets each.
@@ -958,6 +983,98 @@ mod tests {
         assert_eq!(decides(&e), "timer at the sender");
         let told = Age::between(narrows_units::Instant::ZERO, narrows_units::Instant::ZERO + ms(60));
         assert!(told.at_least(ms(60)) && told.at_most(ms(60)) && !told.plus(ms(1)).at_most(ms(60)));
+    }
+
+    /// An answer that came 3 s after the server had acknowledged the question, far from the server, beside others.
+    fn late_answer() -> QuietEvidence {
+        let others = Some(Others { connections: 20, packets: 30, most: 12, gap: ms(20) });
+        QuietEvidence {
+            answer: true,
+            asked_came: true,
+            length: ms(3000),
+            patience: ms(400),
+            missing: Some(0),
+            losses: true,
+            others,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_is_late_for_certain_only_where_all_is_seen() {
+        let told = |e: QuietEvidence| judge_quiet(&e).then;
+        let e = late_answer();
+        // Packets with numbers in between were sent after the acknowledgment, so they were the answer.
+        assert_eq!(told(QuietEvidence { missing: Some(2), ..e }), (Cause::AnswerLost, Certain));
+        // The acknowledgment may be what is missing, where none was seen.
+        let unseen = QuietEvidence { asked_came: false, sent_after: Some(ms(2900)), ..e };
+        assert_eq!(told(QuietEvidence { missing: Some(2), ..unseen }), (Cause::AnswerLost, Likely));
+        assert_eq!(told(QuietEvidence { missing: Some(1), ..unseen }), (Cause::AnswerLost, Possible));
+        // Sent 300 ms after the question, and not lost: it waited on its way, however long.
+        let soon = QuietEvidence { sent_after: Some(ms(300)), missing: Some(2), ..e };
+        assert_eq!(told(soon), (Cause::QueueBefore, Likely));
+        let fair = Some(Others { connections: 20, packets: 40, most: 3, gap: ms(20) });
+        assert_eq!(told(QuietEvidence { others: fair, ..soon }), (Cause::WaitsTurn, Likely));
+        // Sent late, and nothing is missing: the application, but never for certain.
+        assert_eq!(told(QuietEvidence { sent_after: Some(ms(2900)), ..e }), (Cause::DataUnavailable, Likely));
+        assert_eq!(told(QuietEvidence { at_sender: true, ..e }), (Cause::DataUnavailable, Certain));
+        // Neither clock nor numbers, and others lose packets.
+        let most = Some(Others { connections: 20, packets: 400, most: 90, gap: ms(20) });
+        assert_eq!(told(QuietEvidence { missing: None, others: most, ..e }), (Cause::Unknown, Possible));
+        assert_eq!(told(QuietEvidence { opener: true, ..e }), (Cause::ClientIdle, Likely));
+    }
+
+    #[test]
+    fn a_handshake_has_a_place_only_where_an_echo_tells_it() {
+        let told = |e: HandshakeEvidence| judge_handshake(&e).then;
+        let e =
+            HandshakeEvidence { syns: 4, syn_acks: 1, ended: true, length: ms(7000), ..Default::default() };
+        assert_eq!(told(e), (Cause::HandshakeLost, Place::Unknown, Likely));
+        assert_eq!(
+            told(HandshakeEvidence { echoes: Some(1), ..e }),
+            (Cause::HandshakeLost, Place::Before, Likely)
+        );
+        assert_eq!(
+            told(HandshakeEvidence { echoes: Some(3), ..e }),
+            (Cause::HandshakeLost, Place::Unknown, Likely)
+        );
+        assert_eq!(
+            told(HandshakeEvidence { syn_acks: 0, ended: false, ..e }),
+            (Cause::NoAnswer, Place::Unknown, Certain)
+        );
+    }
+
+    #[test]
+    fn an_answer_of_quic_sooner_than_any_round_trip_had_waited() {
+        let told = |e: DatagramEvidence| judge_datagrams(&e).then;
+        let e = DatagramEvidence {
+            unanswered: 2,
+            since_last: Some(ms(40)),
+            least_trip: Some(ms(100)),
+            length: ms(3000),
+            ..Default::default()
+        };
+        assert_eq!(told(e), (QuicCause::Queue, Likely));
+        let after = DatagramEvidence { since_last: Some(ms(120)), ..e };
+        assert_eq!(told(after), (QuicCause::Starved, Likely));
+        assert_eq!(told(DatagramEvidence { opening: true, ..after }), (QuicCause::HandshakeLost, Likely));
+        let never = DatagramEvidence { since_last: None, opening: true, ..e };
+        assert_eq!(told(never), (QuicCause::NoAnswer, Certain));
+    }
+
+    #[test]
+    fn what_waits_behind_others_is_told_from_what_is_late_alone() {
+        let cause = |e: SilenceEvidence| judge_silence(&e).cause;
+        let others = |packets, most, gap| Some(Others { connections: 20, packets, most, gap: ms(gap) });
+        let e = SilenceEvidence { length: ms(1000), by_data: Some(true), ..Default::default() };
+        assert_eq!(cause(e), Cause::PacketDelay);
+        assert_eq!(cause(SilenceEvidence { others: others(40, 3, 30), ..e }), Cause::WaitsTurn);
+        let long = SilenceEvidence { others: others(200, 60, 30), ..e };
+        assert_eq!(cause(SilenceEvidence { queue: Some(ms(500)), ..long }), Cause::QueueBefore);
+        assert_eq!(cause(SilenceEvidence { by_data: Some(false), ..long }), Cause::QueueBehind);
+        // Nothing at all passed for more than half of it: the link stood still.
+        let silent = SilenceEvidence { by_data: Some(false), others: others(200, 60, 600), ..e };
+        assert_eq!(cause(silent), Cause::PacketDelay);
     }
 
     #[test]

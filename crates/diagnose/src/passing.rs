@@ -5,7 +5,9 @@ use std::collections::{HashMap, VecDeque};
 
 use narrows_units::{Duration, Instant};
 
-use crate::tolerances::{ARRIVALS, NUMBER_STEP, NUMBERED_IN, NUMBERED_LEAST, QUEUE_OLD, WHOLE};
+use crate::tolerances::{
+    ARRIVALS, BEHIND, BUSY, NUMBER_STEP, NUMBERED_IN, NUMBERED_LEAST, QUEUE_BEHIND, QUEUE_OLD, WHOLE,
+};
 
 /// Packets of other connections in a silence, of the direction in which it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,11 @@ struct Direction {
     latest: VecDeque<Arrival>,
     /// How long the latest packet of a sender with a known clock waited before here, and when.
     waited: Option<(Instant, Duration)>,
+    /// Packets whose wait was told, and those that waited longer than a host takes.
+    timed: u64,
+    late: u64,
+    /// Smoothed time between here and the receivers and back, above the least of each connection.
+    behind: Duration,
     numbers: Numbers,
 }
 
@@ -77,7 +84,10 @@ impl Passing {
 
     /// A packet that passes now waited so long before here, by its sender's clock.
     pub(crate) fn waited(&mut self, from: usize, now: Instant, waited: Duration) {
-        self.directions[from].waited = Some((now, waited));
+        let direction = &mut self.directions[from];
+        direction.waited = Some((now, waited));
+        direction.timed += 1;
+        direction.late += u64::from(waited > BUSY);
     }
 
     /// The identification moved so far from one packet of a connection to the next.
@@ -93,6 +103,24 @@ impl Passing {
         let n = self.directions[from].numbers;
         // Random ones are near by a chance of one in hundreds, and one next to the other hardly ever.
         n.all >= NUMBERED_LEAST && n.next * 4 >= n.all && n.near * NUMBERED_IN >= n.all * (NUMBERED_IN - 1)
+    }
+
+    /// The receiver of a packet of this direction acknowledged it so much later than ever.
+    pub(crate) fn waited_behind(&mut self, from: usize, excess: Duration) {
+        let direction = &mut self.directions[from];
+        direction.behind = direction.behind.ewma(excess, 4);
+    }
+
+    /// A queue stands behind here in this direction, and none before: acknowledgments are late, and packets are not.
+    pub(crate) fn is_before_queue(&self, from: usize) -> bool {
+        self.directions[from].behind >= QUEUE_BEHIND && !self.is_behind_queue(from)
+    }
+
+    /// Packets of this direction wait or get lost before here, so a capture near in time is not at the senders.
+    pub(crate) fn is_behind_queue(&self, from: usize) -> bool {
+        let Direction { timed, late, numbers, .. } = &self.directions[from];
+        let lost = self.are_numbered(from) && numbers.next * BEHIND < numbers.all * (BEHIND - 1);
+        lost || late * BEHIND > *timed
     }
 
     /// How long packets of this direction have just waited before here.

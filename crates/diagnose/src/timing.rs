@@ -11,7 +11,7 @@ use crate::judge;
 use crate::sender::Seen;
 use crate::timer::Timer;
 use crate::tolerances::{
-    ANSWER_BY_ECHO, AT_SENDER, EARLY, MOST_ECHOES, MOST_EXPIRIES, MOST_RTO, RESTART_OFF, SOONEST, TICK,
+    ANSWER_BY_ECHO, AT_SENDER, DUE, EARLY, MOST_ECHOES, MOST_EXPIRIES, MOST_RTO, RESTART_OFF, SOONEST, TICK,
 };
 use crate::trips::Trips;
 
@@ -182,6 +182,19 @@ impl Timing {
             (k, sum) = (k + 1, next);
         }
         k
+    }
+
+    /// A timer that was started with an answer expires about then, once or several times: after R, 3 R, 7 R.
+    pub(crate) fn is_due(&self, after: Duration) -> bool {
+        let (mut sum, mut wait) = (Duration::ZERO, self.rto());
+        for _ in 0..MOST_EXPIRIES {
+            sum += wait;
+            if after <= sum + DUE.of(sum) {
+                return after + DUE.of(sum) >= sum;
+            }
+            wait = (wait * 2).min(MOST_RTO);
+        }
+        false
     }
 
     /// By its clock the sender's own sample is known: from when it sent what the ACK echoes until it has the ACK (RFC

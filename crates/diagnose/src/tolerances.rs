@@ -250,11 +250,19 @@ pub(crate) const NUMBERED_LEAST: u64 = 4;
 pub(crate) const NUMBERED_IN: u64 = 20;
 /// Step of an identification that losses alone make. More: random ones are taken for numbers.
 pub(crate) const NUMBER_STEP: u16 = 128;
+/// Lateness of acknowledgments from which on a queue stands behind: more than a delayed one of Linux (40 ms).
+pub(crate) const QUEUE_BEHIND: Duration = ms(80);
+/// Share of a timer's wait within which what is sent may be its doing.
+pub(crate) const DUE: Share = Share(1, 8);
+/// Part of the packets that wait or get lost before a capture from which on a queue stands before it: one in thirty.
+pub(crate) const BEHIND: u64 = 30;
 /// Packets for each acknowledgment of unseen data from which on the capture is taken to have all: what went another way
 /// is rare. Less: packets that the capture missed count as lost.
 pub(crate) const WHOLE: u64 = 500;
 /// Most packets of another connection while this one waits, from which on no fair queue makes it wait: three, because a
 /// queue may take users in turn, and each may have several connections.
 pub(crate) const TURNS: u32 = 3;
+/// Connections whose packets tell of turns: fewer may have one each by chance.
+pub(crate) const MANY_OTHERS: u32 = 4;
 /// Share of a silence for which nothing at all passes, above which the whole link was silent.
 pub(crate) const ALL_SILENT: Share = Share(1, 2);

@@ -147,6 +147,10 @@ impl Trips {
     pub(crate) fn receiver_half(&self) -> Duration {
         self.receiver.map_or(Duration::ZERO, |(mean, _)| mean)
     }
+    /// What the receiver's half is above its least.
+    pub(crate) fn receiver_excess(&self) -> Option<Duration> {
+        self.receiver.map(|(mean, least)| mean.saturating_sub(least))
+    }
     /// The least of the receiver's half.
     pub(crate) fn receiver_least(&self) -> Option<Duration> {
         self.receiver.map(|(_, least)| least)

@@ -2,3 +2,4 @@
 
 mod scoreboard;
 mod tcprs;
+mod vantage;
