@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 mod ends;
+mod peers;
 mod score;
 mod truth;
 
@@ -87,12 +88,13 @@ pub fn run(args: &Args) -> Result<()> {
     ensure!(!files.is_empty(), "{}: no file NAME.toml of those asked for", args.workloads.display());
     std::fs::create_dir_all(&args.out).with_context(|| format!("making {}", args.out.display()))?;
     let mut sums: BTreeMap<(String, usize), Score> = BTreeMap::new();
+    let mut beside = Vec::new();
     for file in &files {
         let folder = args.out.join(stem(file));
         if !args.keep || !folder.exists() {
             record(args, file, &folder)?;
         }
-        for (queue, run) in runs(&folder, args.seed)? {
+        for Recorded { queue, users, run } in runs(&folder, args.seed)? {
             for (at, point) in POINTS.iter().enumerate() {
                 let mut score = Score::default();
                 let wrong = args.wrong.as_deref() == Some(point.name);
@@ -103,10 +105,13 @@ pub fn run(args: &Args) -> Result<()> {
                     }
                 });
                 sums.entry((queue.clone(), at)).or_default().merge(&score);
+                if point.name == "users" {
+                    beside.push(peers::ask(format!("{}, {queue}", stem(file)), &users, score));
+                }
             }
         }
     }
-    let text = table(&sums);
+    let text = table(&sums) + &peers::table(&beside);
     print!("{text}");
     let path = args.out.join("vantage.md");
     std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
@@ -151,8 +156,17 @@ fn record(args: &Args, file: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A run with captures.
+struct Recorded {
+    /// Queue that was in the box.
+    queue: String,
+    /// Capture at the users.
+    users: PathBuf,
+    run: Run,
+}
+
 /// The runs in a folder, by the queue that was in the box.
-fn runs(folder: &Path, seed: u64) -> Result<Vec<(String, Run)>> {
+fn runs(folder: &Path, seed: u64) -> Result<Vec<Recorded>> {
     let ending = format!("-{seed}-server.pcap");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
@@ -161,9 +175,11 @@ fn runs(folder: &Path, seed: u64) -> Result<Vec<(String, Run)>> {
         let Some(begin) = name.strip_suffix(&ending) else { continue };
         let of = |end: &str| folder.join(format!("{begin}-{seed}-{end}"));
         let queue = begin.strip_prefix(&format!("{}-", stem(folder))).unwrap_or(begin).to_owned();
-        found.push((queue, Run::read(&server, &of("users.pcap"), &of("server.pauses"))?));
+        let users = of("users.pcap");
+        let run = Run::read(&server, &users, &of("server.pauses"))?;
+        found.push(Recorded { queue, users, run });
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.sort_by(|a, b| a.queue.cmp(&b.queue));
     ensure!(!found.is_empty(), "{}: no captures with seed {seed}: remove the folder", folder.display());
     Ok(found)
 }

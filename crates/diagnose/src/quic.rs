@@ -96,6 +96,12 @@ impl QuicCause {
     pub const fn is_loss(self) -> bool {
         matches!(self, Self::HandshakeLost | Self::Starved)
     }
+
+    /// Whether packets were lost, or nothing came back at all.
+    #[must_use]
+    pub const fn is_loss_or_silence(self) -> bool {
+        self.is_loss() || matches!(self, Self::NoAnswer)
+    }
 }
 
 impl QuicStall {

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use narrows_wire::{FlowKey, Proto};
 
 use crate::counts::Counts;
-use crate::findings::{Place, Repair, Stall};
+use crate::findings::{Cause, Place, Repair, Stall};
 use crate::overall::Overall;
 use crate::quic::{QuicCause, QuicReport};
 use crate::report::{FlowReport, Vantage};
@@ -260,6 +260,8 @@ pub(crate) fn stall(s: &Stall) -> String {
         _ => {}
     }
     line.push_str(match s.lost {
+        // The cause says it.
+        _ if s.cause == Cause::AnswerLost => "",
         Place::Unknown => "",
         Place::Before => ", lost before here",
         Place::Behind => ", lost behind here",

@@ -119,6 +119,16 @@ cargo build -p narrows-cli
 NARROWS_BIN=$DEBUG cargo run -q -p narrows-xtask -- --as-is kernel-senders "$@""#,
     },
     Recipe {
+        name: "vantage",
+        who: Researchers,
+        says: "what narrows diagnose says of requests and answers at four points of the path against what happened, \
+               with tshark and tcptrace where they are: out/vantage; --machine 7.3 records in virtual machines; a \
+               quarter of an hour",
+        commands: r#"
+cargo build --release -p narrows-cli
+NARROWS_BIN=$PWD/target/release/narrows cargo run -q -p narrows-xtask -- --as-is vantage "$@""#,
+    },
+    Recipe {
         name: "check",
         who: Contributors,
         says: "formatting, lints, types and words, and unit tests of what changed since main: a minute",

@@ -165,7 +165,7 @@ impl<'a> Output<'a> {
         let long = quic
             .iter()
             .flat_map(|f| &f.stalls)
-            .any(|s| s.cause.is_loss() && s.length().as_secs_f64() > args.over);
+            .any(|s| s.cause.is_loss_or_silence() && s.length().as_secs_f64() > args.over);
         Ok(long || overall.stalled_over > 0)
     }
 }
