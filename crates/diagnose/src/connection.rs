@@ -212,6 +212,9 @@ impl Connection {
         }
         let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.timing().clock_sent_about(p.at, tsval));
         let numbered = self.numbering[from].has() && p.passing.are_numbered(from) && p.passing.is_whole();
+        // What fills the hole may have been sent just before.
+        let hole = s.last_data().is_some() && s.highest().before(p.tcp.seq);
+        let in_hole = if hole { (p.tcp.seq - s.highest()).div_ceil(s.mss().max(1)) } else { 0 };
         let evidence = QuietEvidence {
             opener: from == 0,
             answer,
@@ -220,8 +223,8 @@ impl Connection {
             at_sender: s.timing().at_sender() && !p.passing.is_behind_queue(from),
             length,
             patience: s.patience(),
-            missing: numbered.then(|| self.numbering[from].missing()),
-            hole: s.last_data().is_some() && s.highest().before(p.tcp.seq),
+            missing: numbered.then(|| self.numbering[from].missing().saturating_sub(in_hole)),
+            hole,
             sent_after: sent.map(|sent| sent.since(begun).saturating_sub(least)),
             due: sent.is_some_and(|sent| s.timing().is_due(sent.since(begun).saturating_sub(least))),
             before_queue: p.passing.is_before_queue(from),

@@ -221,8 +221,10 @@ pub struct SilenceEvidence {
     pub inferred: bool,
     /// A segment that was sent again had not been seen here.
     pub hidden: bool,
-    /// Timestamps are in use, so that an acknowledgment tells which copy it answers (RFC 3522).
-    pub stamps: bool,
+    /// An acknowledgment without data ended it: it would say that a copy was needless (RFC 2883).
+    pub bare_ack: bool,
+    /// Its timestamp echoes one of the repairs, and not what was sent before (RFC 3522); `None` without timestamps.
+    pub echoes_repair: Option<bool>,
     /// A probe of new data jumped over what was never seen.
     pub jumped: bool,
     /// A drop is known that nothing has repaired yet; `None` where drops are not seen.
@@ -284,8 +286,8 @@ pub struct QuietEvidence {
     pub length: Duration,
     /// Silence that is no stall yet.
     pub patience: Duration,
-    /// Packets that the sender sent meanwhile and that never came here, by their identifications; `None` if it does not
-    /// count them.
+    /// Packets that the sender sent meanwhile and that never came here, by their identifications, beyond those that fill
+    /// the hole before what ended the silence; `None` if it does not count them.
     pub missing: Option<u32>,
     /// What ended the silence follows a hole: bytes before it have not come.
     pub hole: bool,
@@ -556,7 +558,8 @@ impl SilenceEvidence {
         list.is(Sender, "double", self.double);
         list.is(Sender, "inferred", self.inferred);
         list.is(Capture, "hidden", self.hidden);
-        list.is(Capture, "stamps", self.stamps);
+        list.is(Capture, "bare_ack", self.bare_ack);
+        list.maybe(Capture, "echoes_repair", self.echoes_repair);
         list.count(Capture, "told", Some(self.told), "ACKs");
         list.is(Capture, "said_all", self.said_all);
         list.maybe(Capture, "ended", self.ended);

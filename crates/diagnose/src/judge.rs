@@ -374,7 +374,7 @@ pub static CAUSES: [CauseRow; 20] = [
     row(
         "repaired before, and all was seen",
         TAPO,
-        |e| e.double && e.stamps && !e.hidden && !e.inferred,
+        |e| e.double && e.echoes_repair == Some(true) && e.bare_ack && !e.hidden && !e.inferred,
         (Cause::DoubleRetransmission, Sure::Always(Certain)),
     ),
     row("repaired before", TAPO, |e| e.double, (Cause::DoubleRetransmission, Sure::Always(Likely))),
@@ -462,7 +462,7 @@ pub static QUIETS: [QuietRow; 26] = [
         |e| sent_late(e) && e.missing == Some(1),
         (Cause::AnswerLost, Possible),
     ),
-    row("hole", STAMP, |e| e.hole, (Cause::AnswerLost, Likely)),
+    row("hole", STAMP, |e| e.hole && !(sent_late(e) && e.missing == Some(0)), (Cause::AnswerLost, Likely)),
     row(
         "answer sent late, none missing",
         STAMP,

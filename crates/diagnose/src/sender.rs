@@ -373,6 +373,7 @@ impl Sender {
             return;
         }
         self.findings.counts.again += 1;
+        self.pending.first_stamp = self.pending.first_stamp.or(p.tcp.timestamps.map(|(tsval, _)| tsval));
         let unneeded = end.at_or_before(self.una) || (known.sacked && known.hole.is_none());
         let lost = match known {
             _ if unneeded => Place::Unknown,
@@ -980,6 +981,11 @@ impl Sender {
     /// What it sent last filled a segment, and did not end what the application had written, where it marks that.
     pub(crate) fn has_more(&self) -> bool {
         self.pushes() && !self.speech.pushed && !self.speech.short && self.speech.mss > 0
+    }
+
+    /// The longest payload.
+    pub(crate) fn mss(&self) -> u32 {
+        self.speech.mss
     }
 
     /// The end of the highest byte seen.

@@ -16,7 +16,7 @@ use narrows_wire::{FlowKey, Header, Proto};
 
 /// Whether the lab's server sends from this port: in the clear, by TLS and QUIC, and as a web server.
 pub const fn is_server(port: u16) -> bool {
-    matches!(port, 443 | 8000..=8999)
+    matches!(port, 80 | 443 | 8000..=8999)
 }
 
 /// A packet, and when it passed, nanoseconds since 1970.

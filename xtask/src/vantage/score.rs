@@ -52,6 +52,8 @@ pub struct Judged {
     said: Said,
     certainty: Certainty,
     truth: Truth,
+    /// Truth about the bytes that are missing before what ended it: who waits, waits for them too.
+    missing: Option<Truth>,
     length_ns: i64,
     /// The verdict says where it was lost, and whether that is so.
     place_is_right: Option<bool>,
@@ -63,7 +65,9 @@ impl Judged {
     pub fn is_right(&self) -> bool {
         match (self.said, self.truth.why()) {
             (Said::Why(Why::Waiting), Some(Why::Loss)) if self.either => true,
-            (Said::Why(said), Some(_)) => self.truth.has(said),
+            (Said::Why(said), Some(_)) => {
+                self.truth.has(said) || self.missing.is_some_and(|truth| truth.has(said))
+            }
             _ => false,
         }
     }
@@ -216,6 +220,7 @@ impl Point<'_> {
                 said: said(s.cause),
                 certainty: s.certainty,
                 truth,
+                missing: self.missing(s, of_server, *last, end),
                 length_ns: s.length().as_nanos().cast_signed(),
                 place_is_right,
                 either: s.cause == Cause::AckDelayedOrLost,
@@ -230,6 +235,24 @@ impl Point<'_> {
                 ),
             );
         }
+    }
+
+    /// Truth about the hole before the data that ended a silence, if there is one.
+    fn missing(
+        &self,
+        s: &narrows_diagnose::Stall,
+        of_server: bool,
+        frame: u64,
+        last: &Packet,
+    ) -> Option<Truth> {
+        let tcp = last.header.tcp.filter(|_| last.from_server() == of_server)?;
+        let before = usize::try_from(frame - 1).ok()?;
+        let back = last.header.key.reverse();
+        let acks = self.all.all[..before].iter().filter(|p| p.header.key == back);
+        let una =
+            acks.filter_map(|p| p.header.tcp).filter(|t| t.flags.has(Flags::ACK)).map(|t| t.ack).last()?;
+        let hole = Silence { from_ns: self.ns(s.from), last: *last, of_server, awaited: Some(una) };
+        (una.before(tcp.seq)).then(|| self.run.of_hole(&hole)).flatten()
     }
 
     /// A handshake is lost where its SYN or its SYN-ACK is.
@@ -268,6 +291,7 @@ impl Point<'_> {
                 said: quic_said(s.cause),
                 certainty: s.certainty,
                 truth,
+                missing: None,
                 length_ns: s.length().as_nanos().cast_signed(),
                 place_is_right: None,
                 either: false,

@@ -126,6 +126,17 @@ impl Run {
         self.pauses.get(&user).into_iter().flatten().map(overlap).sum()
     }
 
+    /// Truth about bytes that are missing when other data ends a silence: from when they were sent first they were
+    /// lost.
+    pub fn of_hole(&self, s: &Silence) -> Option<Truth> {
+        let (sender, byte) = (if s.of_server { &self.server } else { &self.users }, s.awaited?);
+        let first = sender.of_flow(&s.last.header.key).find(|p| covers(p, byte))?;
+        let mut parts = Parts { at_ns: s.from_ns, end_ns: s.last.at_ns, parts_ns: [0; 4] };
+        parts.until(first.at_ns, Why::Application);
+        parts.until(s.last.at_ns, Why::Loss);
+        Some(Truth { parts_ns: parts.parts_ns, lost: LostTo { users: s.of_server, server: !s.of_server } })
+    }
+
     /// Truth about a silence of TCP; `None` if what ended it is in neither capture.
     pub fn of_tcp(&self, s: &Silence) -> Option<Truth> {
         let data =

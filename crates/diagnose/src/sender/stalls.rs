@@ -37,6 +37,8 @@ pub(super) struct Pending {
     /// A probe up to here ends it: new data, or the last segment, whose original was not seen.
     pub(super) jumped: Option<SeqNum>,
     pub(super) frames: Frames,
+    /// Timestamp of the first segment that was sent again.
+    pub(super) first_stamp: Option<u32>,
     /// The latest progress, its frame, and whether something was under way then.
     pub(super) since: Instant,
     pub(super) since_frame: u64,
@@ -52,7 +54,7 @@ impl Pending {
     pub(super) fn begin(&mut self) {
         (self.repair, self.timeouts, self.lost) = (None, 0, Place::Unknown);
         (self.inferred, self.spurious, self.double) = (false, false, false);
-        self.jumped = None;
+        (self.jumped, self.first_stamp) = (None, None);
         self.frames.clear();
     }
 
@@ -233,6 +235,12 @@ impl Sender {
         }
     }
 
+    /// What ended the silence echoes a repair in it, if timestamps tell.
+    fn echoes_repair(&self, ending: Ending<'_, '_>) -> Option<bool> {
+        let (_, echoed) = ending.p.tcp.timestamps.filter(|_| ending.by_ack)?;
+        Some(!SeqNum(echoed).before(SeqNum(self.pending.first_stamp?)))
+    }
+
     /// Evidence about the silence that is over, or goes on.
     fn silence(&self, now: Instant, ending: Option<Ending<'_, '_>>) -> SilenceEvidence {
         let p = &self.pending;
@@ -256,7 +264,8 @@ impl Sender {
             double: p.double,
             inferred: p.inferred,
             hidden: matches!(p.lost, Place::Before | Place::Both),
-            stamps: self.timing.stamps(),
+            bare_ack: ending.is_some_and(|e| e.by_ack && e.p.tcp.payload == 0),
+            echoes_repair: ending.and_then(|e| self.echoes_repair(e)),
             jumped: p.jumped.is_some(),
             dropped: None,
             told: p.dupacks,

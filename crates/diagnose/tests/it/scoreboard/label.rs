@@ -11,7 +11,7 @@
 //!    SYN, a SYN-ACK or the ACK for it was lost. A point of capture counts from the first that passes it.
 //! 2. Nothing is under way when it begins. **Zero window** if the last window that the sender heard of was closed;
 //!    **client idle** if it is the end that opened the connection; else **data not available**.
-//! 3. **Closing**: only the FIN is under way, and is sent again.
+//! 3. **Closing**: only the FIN is under way, and is sent again because it was lost.
 //! 4. No timer has expired in it, no tail-loss probe was sent: **zero window** if it was closed, else **packet delay**.
 //! 5. **ACK delayed or lost**: of what the sender sent again an earlier copy arrived, of every one of them.
 //! 6. **Double retransmission**: a copy that was itself a repair was lost, and is repaired in it.
@@ -218,7 +218,7 @@ impl<'a> Walk<'a> {
         let probed = book.did.iter().any(|d| d.1 == Did::Probe && d.0 > from - 1e-3 && d.0 <= to);
         let fin_only = book.copies.iter().any(|c| c.seq == self.una && c.payload == 0);
         let cause = match () {
-            () if fin_only && !again.is_empty() => Cause::Closing,
+            () if fin_only && !needed.is_empty() => Cause::Closing,
             () if again.is_empty() || !(expired || probed) => {
                 return if self.closed {
                     (Some(Cause::ZeroWindow), Vec::new())
