@@ -65,6 +65,8 @@ impl Judged {
     pub fn is_right(&self) -> bool {
         match (self.said, self.truth.why()) {
             (Said::Why(Why::Waiting), Some(Why::Loss)) if self.either => true,
+            // A repair that waits on its way is there because of a loss.
+            (Said::Why(Why::Loss), Some(Why::Waiting)) if self.truth.is_repair => true,
             (Said::Why(said), Some(_)) => {
                 self.truth.has(said) || self.missing.is_some_and(|truth| truth.has(said))
             }

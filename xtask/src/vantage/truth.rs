@@ -57,6 +57,8 @@ pub struct Truth {
     pub parts_ns: [i64; 4],
     /// Where what was waited for was lost.
     pub lost: LostTo,
+    /// What was waited for is a repair: its first copy was lost, perhaps before the silence began.
+    pub is_repair: bool,
 }
 
 impl Truth {
@@ -134,7 +136,11 @@ impl Run {
         let mut parts = Parts { at_ns: s.from_ns, end_ns: s.last.at_ns, parts_ns: [0; 4] };
         parts.until(first.at_ns, Why::Application);
         parts.until(s.last.at_ns, Why::Loss);
-        Some(Truth { parts_ns: parts.parts_ns, lost: LostTo { users: s.of_server, server: !s.of_server } })
+        Some(Truth {
+            parts_ns: parts.parts_ns,
+            lost: LostTo { users: s.of_server, server: !s.of_server },
+            is_repair: false,
+        })
     }
 
     /// Truth about a silence of TCP; `None` if what ended it is in neither capture.
@@ -190,7 +196,8 @@ impl Run {
         }
         parts.until(arrived.at_ns, Why::Waiting);
         parts.until(s.last.at_ns, Why::Waiting);
-        Some(Truth { parts_ns: parts.parts_ns, lost })
+        let is_repair = sent.at_ns > first.at_ns && receiver.same(first).is_none();
+        Some(Truth { parts_ns: parts.parts_ns, lost, is_repair })
     }
 
     /// The user's latest data before the server sent this: when it was sent first, when the copy that arrived was, and
@@ -249,7 +256,7 @@ impl Run {
             sender.of_flow(key).filter(syn).filter(|p| p.at_ns < to_ns).any(|p| receiver.same(p).is_none())
         };
         let lost = LostTo { server: copies(&ways[0]), users: copies(&ways[1]) };
-        Some(Truth { parts_ns: parts.parts_ns, lost })
+        Some(Truth { parts_ns: parts.parts_ns, lost, is_repair: false })
     }
 
     /// Truth about a silence in which a user waited for datagrams of the server, or it for the user's.
@@ -282,7 +289,7 @@ impl Run {
             users: if last.from_server() { own } else { others }.is_some(),
             server: if last.from_server() { others } else { own }.is_some(),
         };
-        Some(Truth { parts_ns: parts.parts_ns, lost })
+        Some(Truth { parts_ns: parts.parts_ns, lost, is_repair: false })
     }
 }
 
