@@ -1,20 +1,27 @@
-//! One end of a connection.
+//! One end of a connection: what the application wants, what comes, and time. `loss.rs` judges what was sent,
+//! `send.rs` fills datagrams; the other files keep a part of the state each.
 
 use narrows_units::{Duration, Ecn, Instant};
 
 use crate::acks::Acks;
-use crate::congestion::Congestion;
-use crate::mtu::Mtu;
-use crate::pacing::Pacer;
-use crate::packet::{Datagram, Space};
+use crate::packet::{Datagram, Frame, FramedPacket, Space};
 use crate::rtt::Rtt;
 use crate::space::PacketSpace;
 use crate::stream::{ReceiveStream, SendStream};
 use crate::{Config, EndpointCounters, Io, QuicEvent};
 
+mod flight;
+mod ids;
+mod life;
 mod loss;
-mod receive;
+mod path;
 mod send;
+
+use flight::Flight;
+use ids::ConnectionIds;
+use life::Life;
+use loss::ProbeTimeouts;
+use path::Path;
 
 /// Who opened the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,66 +32,24 @@ pub enum Role {
     Server,
 }
 
-/// The state of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The handshake is not complete.
-    Handshake,
-    /// Data may flow.
-    Established,
-    /// This end has closed it, and answers what comes with a CONNECTION_CLOSE (RFC 9000, section 10.2.1).
-    Closing,
-    /// The peer has closed it (section 10.2.2).
-    Draining,
-    /// Nothing is sent or taken any more.
-    Over,
-}
-
 /// One end of a connection. Every call takes the settings, because many ends share them.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     side: Role,
-    state: State,
-    /// HANDSHAKE_DONE was sent or came (RFC 9001, section 4.1.2).
-    confirmed: bool,
-    /// A CONNECTION_CLOSE is to be sent.
-    close_due: bool,
+    life: Life,
+    path: Path,
     spaces: [PacketSpace; 3],
+    flight: Flight,
     rtt: Rtt,
-    congestion: Congestion,
-    pacer: Option<Pacer>,
-    mtu: Mtu,
-    /// UDP payload of a full datagram.
-    datagram: u16,
-    /// Bytes, and packets that ask for an ACK, in flight in all spaces.
-    in_flight: u64,
-    eliciting: u32,
-    /// Whether there was too little to send when it was looked at last.
-    app_limited: bool,
-    pto_count: u32,
-    /// When the last of a series of probe timeouts expired, until it is known whether it had to.
-    pto_at: Option<Instant>,
     /// Space and number of the next packet when the first sample of the round trip came (RFC 9002, section 7.6.2).
     first_after_rtt: Option<(Space, u64)>,
-    /// Bytes of UDP payload, for the limit against amplification.
-    came: u64,
-    gone: u64,
-    /// The peer's address is known to be its own.
-    validated: bool,
+    probe_timeouts: ProbeTimeouts,
+    loss_timer: Option<Instant>,
     send: SendStream,
     receive: ReceiveStream,
+    ids: ConnectionIds,
     /// From when on an ACK goes with what is sent anyway.
     bundle: Option<Instant>,
-    /// Connection ids to issue once what is due besides has left.
-    ids_due: u8,
-    /// The peer's first connection id is no longer used.
-    retired: bool,
-    /// Whether the next packet that asks for an ACK puts the idle timeout off (RFC 9000, section 10.1).
-    idle_reset: bool,
-    loss_timer: Option<Instant>,
-    pacing_timer: Option<Instant>,
-    idle_timer: Option<Instant>,
-    close_timer: Option<Instant>,
     counters: EndpointCounters,
 }
 
@@ -92,50 +57,31 @@ impl Endpoint {
     /// An end that has done nothing yet.
     #[must_use]
     pub fn new(config: &Config, side: Role) -> Self {
-        let rtt = Rtt::new(config.initial_rtt);
-        let datagram = u64::from(config.datagram);
-        let pacer = config.burst.map(|b| Pacer::new(config.initial_rtt, config.initial_window, datagram, b));
         let mut spaces = <[PacketSpace; 3]>::default();
         spaces[Space::Initial as usize].open = true;
         Self {
             side,
-            state: State::Handshake,
-            confirmed: false,
-            close_due: false,
+            life: Life::new(),
+            path: Path::new(config, side),
             spaces,
-            rtt,
-            congestion: Congestion::new(config),
-            pacer,
-            mtu: Mtu::default(),
-            datagram: config.datagram,
-            in_flight: 0,
-            eliciting: 0,
-            app_limited: false,
-            pto_count: 0,
-            pto_at: None,
+            flight: Flight::new(config),
+            rtt: Rtt::new(config.initial_rtt),
             first_after_rtt: None,
-            came: 0,
-            gone: 0,
-            validated: side == Role::Client,
+            probe_timeouts: ProbeTimeouts::default(),
+            loss_timer: None,
             send: SendStream::default(),
             receive: ReceiveStream::default(),
+            ids: ConnectionIds::default(),
             bundle: None,
-            ids_due: 0,
-            retired: false,
-            idle_reset: false,
-            loss_timer: None,
-            pacing_timer: None,
-            idle_timer: None,
-            close_timer: None,
             counters: EndpointCounters::default(),
         }
     }
 
     /// A client opens the connection.
     pub fn open(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        if self.side == Role::Client && self.gone == 0 {
+        if self.side == Role::Client && self.path.is_unused() {
             self.space(Space::Initial).say(config.handshake.client_hello);
-            self.idle_timer = Some(now + config.idle);
+            self.life.idle_until(now + config.idle);
             self.transmit(config, now, io);
         }
     }
@@ -161,28 +107,29 @@ impl Endpoint {
 
     /// The application closes the connection at once (RFC 9000, section 10.2).
     pub fn close(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        if matches!(self.state, State::Handshake | State::Established) {
-            self.stop(config, now, State::Closing);
+        if !self.life.is_closed() {
+            self.life.close(now + self.pto(config) * 3);
+            self.stop();
             self.transmit(config, now, io);
         }
     }
 
     /// A datagram of this connection has arrived, with these ECN bits in its IP header.
     pub fn receive(&mut self, config: &Config, now: Instant, d: &Datagram, ecn: Ecn, io: &mut impl Io) {
-        if self.state == State::Over {
+        if self.life.is_over() {
             return;
         }
-        let blocked = self.is_amplification_blocked();
-        self.came += u64::from(d.len);
+        let blocked = self.path.is_blocked();
+        self.path.came(d.len);
         for packet in &d.packets {
             self.on_packet(config, now, packet, ecn, io);
         }
-        if blocked && !self.is_closed() {
+        if blocked && !self.life.is_closed() {
             // RFC 9002, A.7: the timer was not set while nothing could be sent.
             self.set_loss_timer(config, now);
         }
         self.transmit(config, now, io);
-        let ids = std::mem::take(&mut self.ids_due);
+        let ids = self.ids.take_due();
         if ids > 0 {
             // In quinn another task gives them out.
             self.space(Space::Data).new_ids += ids;
@@ -192,23 +139,19 @@ impl Endpoint {
 
     /// Does what is due at `now`, if anything is.
     pub fn wake(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        let due = |timer: Option<Instant>| timer.is_some_and(|at| at <= now);
-        if due(self.close_timer) {
-            (self.state, self.close_timer, self.close_due) = (State::Over, None, false);
+        if self.life.ends_closed(now) {
             return;
         }
-        if due(self.idle_timer) && !self.is_closed() {
-            self.stop(config, now, State::Over);
-            (self.close_timer, self.close_due) = (None, false);
+        if self.life.ends_idle(now) {
+            self.stop();
             return io.event(QuicEvent::IdleTimeout);
         }
+        let due = |timer: Option<Instant>| timer.is_some_and(|at| at <= now);
         if due(self.loss_timer) {
             self.loss_timer = None;
             self.on_loss_timer(config, now, io);
         }
-        if due(self.pacing_timer) {
-            self.pacing_timer = None;
-        }
+        self.flight.release(now);
         let acks = self.acks_mut();
         if due(acks.due_at(config.max_ack_delay)) {
             acks.on_timer();
@@ -221,20 +164,19 @@ impl Endpoint {
     #[must_use]
     pub fn wake_at(&self, config: &Config) -> Instant {
         let acks = self.spaces[Space::Data as usize].acks.due_at(config.max_ack_delay);
-        let acks = acks.filter(|_| !self.is_closed());
-        [self.loss_timer, self.pacing_timer, self.idle_timer, self.close_timer, acks]
+        let acks = acks.filter(|_| !self.life.is_closed());
+        let [idle, close] = self.life.timers();
+        [self.loss_timer, self.flight.pacing_timer(), idle, close, acks]
             .into_iter()
             .flatten()
             .min()
             .unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// The connection is closed, by this end or another, or timed out.
-    fn stop(&mut self, config: &Config, now: Instant, state: State) {
-        self.state = state;
-        self.close_due = true;
-        (self.loss_timer, self.pacing_timer, self.idle_timer) = (None, None, None);
-        self.close_timer = Some(now + self.pto(config) * 3);
+    /// The connection is closed or over: no other timer runs any more.
+    const fn stop(&mut self) {
+        self.loss_timer = None;
+        self.flight.stop();
     }
 
     fn space(&mut self, space: Space) -> &mut PacketSpace {
@@ -248,31 +190,150 @@ impl Endpoint {
     fn discard(&mut self, config: &Config, now: Instant, space: Space) {
         let gone = std::mem::take(self.space(space));
         for sent in gone.sent.values() {
-            self.settle(sent.size, sent.eliciting);
+            self.flight.settle(sent);
         }
         self.space(space).discarded = true;
         self.set_loss_timer(config, now);
     }
 
-    /// A packet is no longer in flight.
-    fn settle(&mut self, size: u32, eliciting: bool) {
-        self.in_flight -= u64::from(size);
-        self.eliciting -= u32::from(eliciting);
-    }
-
-    /// Whether the limit of three times what came is reached (RFC 9000, section 8.1). As in all stacks with a preset, a
-    /// datagram may begin below it and end above.
-    const fn is_amplification_blocked(&self) -> bool {
-        !self.validated && self.gone >= 3 * self.came
-    }
-
-    const fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closing | State::Draining | State::Over)
-    }
-
     /// PTO of 1-RTT packets, without back-off (RFC 9002, section 6.2.1).
     fn pto(&self, config: &Config) -> Duration {
         self.rtt.pto_base() + config.max_ack_delay
+    }
+}
+
+/// What comes.
+impl Endpoint {
+    /// A packet of a datagram.
+    fn on_packet(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        packet: &FramedPacket,
+        ecn: Ecn,
+        io: &mut impl Io,
+    ) {
+        if self.life.is_closed() {
+            return self.life.came_when_closed(packet.close);
+        }
+        let space = packet.space;
+        // Without keys it cannot be read; and before the handshake is complete it is not (RFC 9001, section 5.7).
+        let readable = self.spaces[space as usize].open;
+        if !readable || (space == Space::Data && self.life.shakes_hands()) {
+            return;
+        }
+        if !self.space(space).acks.arrived(now, packet.number, ecn) {
+            return;
+        }
+        self.life.came(self.idle_end(config, now));
+        if self.side == Role::Server && space == Space::Handshake {
+            // RFC 9001, section 4.9.1; RFC 9000, section 8.1.
+            self.path.validate();
+            if self.spaces[Space::Initial as usize].open {
+                self.discard(config, now, Space::Initial);
+            }
+        }
+        if let Some(ack) = &packet.ack {
+            self.on_ack(config, now, space, ack, io);
+        }
+        let mut delivered = 0;
+        for frame in &packet.frames {
+            match *frame {
+                Frame::Ping => {}
+                Frame::ImmediateAck => self.space(space).acks.hurry(),
+                Frame::NewConnectionId => self.retire(config),
+                Frame::RetireConnectionId => self.ids.replace(),
+                Frame::Crypto { offset, len } => self.on_crypto(config, now, space, offset, len, io),
+                Frame::Stream { offset, len, .. } => delivered += self.receive.take(offset, len),
+                Frame::HandshakeDone => {
+                    self.life.confirm();
+                    if self.spaces[Space::Handshake as usize].open {
+                        self.discard(config, now, Space::Handshake);
+                    }
+                }
+            }
+        }
+        self.after_packet(config, now, packet);
+        if delivered > 0 {
+            io.event(QuicEvent::Delivered { bytes: delivered });
+        }
+        if packet.close {
+            self.life.drain(now + self.pto(config) * 3);
+            self.stop();
+            io.event(QuicEvent::PeerClosed);
+        }
+    }
+
+    /// The peer has given another connection id.
+    fn retire(&mut self, config: &Config) {
+        if config.retires && self.side == Role::Server && self.ids.retire() {
+            self.space(Space::Data).retired_ids += 1;
+        }
+    }
+
+    /// Whether and when it is acknowledged.
+    fn after_packet(&mut self, config: &Config, now: Instant, packet: &FramedPacket) {
+        let space = packet.space;
+        let eliciting = !packet.frames.is_empty();
+        if space != Space::Data {
+            if eliciting {
+                // RFC 9000, section 13.2.1.
+                self.space(space).acks.hurry();
+            }
+        } else if self.acks_mut().processed(now, packet.number, eliciting, config) {
+            self.bundle = Some(now);
+        }
+    }
+
+    /// TLS says something. What it says by itself stands for what it means.
+    fn on_crypto(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        space: Space,
+        offset: u64,
+        len: u64,
+        io: &mut impl Io,
+    ) {
+        let said = config.handshake;
+        let s = self.space(space);
+        let before = s.crypto_came.from_zero();
+        s.crypto_came.insert(offset, offset + len);
+        let came = s.crypto_came.from_zero();
+        let whole = |bytes: u32| before < u64::from(bytes) && came >= u64::from(bytes);
+        match (self.side, space) {
+            (Role::Server, Space::Initial) if whole(said.client_hello) => {
+                self.space(Space::Initial).say(said.server_hello);
+                self.space(Space::Handshake).say(said.certificate);
+                self.space(Space::Data).open = true;
+                self.ids.issue(config.new_ids);
+            }
+            (Role::Client, Space::Initial) if whole(said.server_hello) => {
+                self.space(Space::Handshake).open = true;
+            }
+            (Role::Client, Space::Handshake) if whole(said.certificate) => {
+                self.space(Space::Handshake).say(said.finished);
+                self.space(Space::Data).open = true;
+                self.ids.issue(config.new_ids);
+                self.life.establish();
+                io.event(QuicEvent::Established);
+            }
+            (Role::Server, Space::Handshake) if whole(said.finished) => {
+                let data = self.space(Space::Data);
+                data.handshake_done = true;
+                data.say(said.tickets);
+                self.life.establish();
+                self.life.confirm();
+                self.discard(config, now, Space::Handshake);
+                io.event(QuicEvent::Established);
+            }
+            _ => {}
+        }
+    }
+
+    /// When the idle timeout expires that is put off now: after three PTO at least (RFC 9000, section 10.1).
+    fn idle_end(&self, config: &Config, now: Instant) -> Instant {
+        now + config.idle.max(self.pto(config) * 3)
     }
 }
 
@@ -285,12 +346,12 @@ impl Endpoint {
     /// Whether the handshake is complete, or was when the connection was closed.
     #[must_use]
     pub const fn is_established(&self) -> bool {
-        self.spaces[Space::Data as usize].open && !matches!(self.state, State::Handshake)
+        self.spaces[Space::Data as usize].open && !self.life.shakes_hands()
     }
     /// Whether it sends and takes nothing any more.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self.state, State::Over)
+        self.life.is_over()
     }
     /// Whether all that was written has been acknowledged.
     #[must_use]
@@ -300,17 +361,17 @@ impl Endpoint {
     /// The congestion window, bytes.
     #[must_use]
     pub const fn cwnd(&self) -> u64 {
-        self.congestion.cwnd
+        self.flight.cwnd()
     }
     /// The slow start threshold, bytes; `u64::MAX` before the first congestion event.
     #[must_use]
     pub const fn ssthresh(&self) -> u64 {
-        self.congestion.ssthresh()
+        self.flight.ssthresh()
     }
     /// Bytes in flight.
     #[must_use]
     pub const fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.flight.bytes()
     }
     /// The smoothed round-trip time, or what stands for it before the first sample.
     #[must_use]
@@ -320,6 +381,6 @@ impl Endpoint {
     /// UDP payload of a full datagram, bytes.
     #[must_use]
     pub const fn datagram(&self) -> u16 {
-        self.datagram
+        self.path.datagram()
     }
 }

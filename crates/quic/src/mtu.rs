@@ -16,7 +16,7 @@ pub(crate) struct Mtu {
     tried: u16,
     lost: u32,
     /// The packet number of the probe under way.
-    pub(crate) probe: Option<u64>,
+    probe: Option<u64>,
     searching: bool,
     /// When the next search begins; the first does so at once.
     next: Instant,
@@ -66,6 +66,11 @@ impl Mtu {
         }
         // The largest is tried by itself if it is far enough.
         (self.high.saturating_sub(self.tried) >= step).then_some(self.high)
+    }
+
+    /// Whether that packet is the probe under way.
+    pub(crate) fn is_probe(&self, number: u64) -> bool {
+        self.probe == Some(number)
     }
 
     /// The probe was acknowledged: the size that passes.

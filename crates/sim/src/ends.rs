@@ -53,13 +53,22 @@ impl Ends {
     /// Gives the end of `port` a packet.
     #[inline(always)]
     pub(crate) fn on_packet(&mut self, packet: &Packet, port: &mut Port<'_>) {
-        match self {
-            Self::Tcp(ends) => {
-                if let Some(tcp) = packet.tcp() {
-                    let (config, now) = (&port.config.tcp, port.net.now);
-                    ends[port.end].receive(config, now, tcp, packet.header.ecn, port);
-                }
+        // TCP is asked for first: which of three it is takes longer to find out.
+        if let Self::Tcp(ends) = self {
+            if let Some(tcp) = packet.tcp() {
+                let (config, now) = (&port.config.tcp, port.net.now);
+                ends[port.end].receive(config, now, tcp, packet.header.ecn, port);
             }
+        } else {
+            self.on_sealed_packet(packet, port);
+        }
+    }
+
+    /// Gives the end of `port` a packet of another protocol than TCP.
+    #[inline(never)]
+    fn on_sealed_packet(&mut self, packet: &Packet, port: &mut Port<'_>) {
+        match self {
+            Self::Tcp(_) => {}
             Self::Quic(quic) => {
                 if let Some(Sealed::Quic(datagram)) = packet.sealed.as_deref() {
                     quic.on_datagram(datagram, packet.header.ecn, port);
@@ -105,8 +114,11 @@ impl Ends {
     /// When an end wants [`Ends::on_time`]; [`Instant::FAR_FUTURE`] if never.
     #[inline(always)]
     pub(crate) fn poll(&self, end: usize) -> Instant {
+        if let Self::Tcp(ends) = self {
+            return ends[end].wake_at();
+        }
         match self {
-            Self::Tcp(ends) => ends[end].wake_at(),
+            Self::Tcp(_) => Instant::FAR_FUTURE,
             Self::Quic(quic) => quic.wake_at(end),
             Self::Tfrc(tfrc) => tfrc.wake_at(end),
         }

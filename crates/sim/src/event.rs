@@ -230,10 +230,7 @@ impl EventQueue {
                 return None;
             }
         }
-        if self.current.last()?.at > end.as_nanos() {
-            return None;
-        }
-        let next = self.current.pop()?;
+        let next = self.current.pop_if(|next| next.at <= end.as_nanos())?;
         self.now = (next.at, next.since);
         Some((Instant::from_nanos(next.at), next.event))
     }

@@ -245,16 +245,17 @@ impl SimLink {
         len: Bytes,
         kind: PayloadKind,
     ) -> Option<(Instant, Instant)> {
-        self.catch_up(now, since);
-        let Before::DropTail(tail) = &mut self.before else { return None };
+        let Self { before: Before::DropTail(tail), counters, busy, waits, .. } = self else { return None };
+        while let Some(begun) = tail.pass(now, since) {
+            count(counters, busy, waits, begun);
+        }
         let time = match &mut self.changing {
             Some(changing) => changing.take(now, len, tail)?,
             None => self.times.of_link(self.shape.as_deref(), len),
         };
         let (begins, sent) = tail.take(now, len, kind, time)?;
         if tail.backlog().packets == 0 {
-            let begun = Begun { len, kind, waited: Duration::ZERO, time };
-            count(&mut self.counters, &mut self.busy, &mut self.waits, begun);
+            count(counters, busy, waits, Begun { len, kind, waited: Duration::ZERO, time });
         }
         Some((begins, sent + self.delay))
     }

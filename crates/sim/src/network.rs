@@ -266,23 +266,26 @@ impl Network {
             let Some(passed) = self.reverse(id, packet) else { return };
             packet = passed;
         }
-        self.accept(id, packet);
-        if self.links[id.index()].discipline().is_some() {
+        if self.accept(id, packet) {
             self.attend(id);
         }
     }
 
-    /// Puts a packet into what stands before a link.
+    /// Puts a packet into what stands before a link. Tells whether that is a discipline, which is asked for it.
     #[inline(always)]
-    fn accept(&mut self, id: LinkId, mut packet: Pkt) {
+    fn accept(&mut self, id: LinkId, mut packet: Pkt) -> bool {
         let link = &mut self.links[id.index()];
         match &mut link.before {
-            Before::Nothing => self.transmit(id, packet),
+            Before::Nothing => {
+                self.transmit(id, packet);
+                false
+            }
             Before::DropTail(_) => {
                 match link.take(self.now, self.events.since(), packet.len(), packet.0.label.kind) {
                     Some((begins, at)) => self.deliver(packet, begins, at),
                     None => self.overflow(id, packet),
                 }
+                false
             }
             Before::Discipline(queue) => {
                 packet.0.queued = self.now;
@@ -294,6 +297,7 @@ impl Network {
                 if self.links[id.index()].feeds.is_some() {
                     self.note_waiting(id);
                 }
+                true
             }
         }
     }

@@ -67,20 +67,19 @@ impl Packet {
     /// The header of TCP, which queues may not be able to read.
     #[inline(always)]
     pub(crate) fn tcp(&self) -> Option<&TcpHeader> {
-        match (&self.header.tcp, self.sealed.as_deref()) {
-            (Some(tcp), _) | (None, Some(Sealed::Tcp(tcp))) => Some(tcp),
-            _ => None,
+        // Most packets can be read: one question for them.
+        match &self.header.tcp {
+            None => self.sealed.as_deref().and_then(Sealed::tcp),
+            tcp => tcp.as_ref(),
         }
     }
 
     /// Payload for the receiver, bytes.
     #[inline(always)]
     pub(crate) fn payload(&self) -> u64 {
-        match (&self.header.tcp, self.sealed.as_deref()) {
-            (Some(tcp), _) | (None, Some(Sealed::Tcp(tcp))) => tcp.payload.into(),
-            (None, Some(Sealed::Quic(datagram))) => datagram.payload(),
-            (None, Some(Sealed::Tfrc(said))) => said.payload(),
-            (None, None) => 0,
+        match &self.header.tcp {
+            Some(tcp) => tcp.payload.into(),
+            None => self.sealed.as_deref().map_or(0, Sealed::payload),
         }
     }
 
@@ -147,6 +146,22 @@ pub(crate) enum Sealed {
     Tcp(TcpHeader),
     Quic(narrows_quic::Datagram),
     Tfrc(TfrcPacket),
+}
+
+impl Sealed {
+    fn tcp(&self) -> Option<&TcpHeader> {
+        if let Self::Tcp(tcp) = self { Some(tcp) } else { None }
+    }
+
+    /// Payload for the receiver, bytes. Not in line: every packet that can be read would carry its code along.
+    #[inline(never)]
+    fn payload(&self) -> u64 {
+        match self {
+            Self::Tcp(tcp) => tcp.payload.into(),
+            Self::Quic(datagram) => datagram.payload(),
+            Self::Tfrc(said) => said.payload(),
+        }
+    }
 }
 
 /// A boxed packet, as disciplines see it.

@@ -50,8 +50,10 @@ pub(crate) struct Receiver {
     last_ack_sent: SeqNum,
     /// `TS.Recent` of RFC 7323, section 4.3; zero before the first timestamp.
     ts_recent: u32,
-    /// The largest payload seen, bytes.
-    largest: u32,
+    /// The largest payload seen, bytes: an IP packet holds no more.
+    largest: u16,
+    /// The window field of all segments but a SYN. The window never changes, and its scale is not asked for each time.
+    window: u16,
     /// Segments that are still to be acknowledged at once.
     quick: u32,
     /// The peer's SYN was seen.
@@ -163,6 +165,7 @@ impl Receiver {
             last_ack_sent: SeqNum(0),
             ts_recent: 0,
             largest: 0,
+            window: config.window_field(false),
             quick: config.delayed_ack.map_or(0, |d| d.quick),
             started: false,
             echo: false,
@@ -207,7 +210,7 @@ impl Receiver {
             return nothing;
         }
         self.note_ecn(config, tcp, ecn);
-        self.largest = self.largest.max(tcp.payload);
+        self.largest = self.largest.max(u16::try_from(tcp.payload).unwrap_or(u16::MAX));
         let end = earlier(end, window_end);
         let in_order = seq.at_or_before(self.rcv_nxt);
         if tcp.flags.has(Flags::FIN) {
@@ -263,7 +266,7 @@ impl Receiver {
             self.quick -= 1;
             return AckTime::Now;
         }
-        let full = self.largest.max(config.mss.min(LEAST_FULL_SEGMENT));
+        let full = u32::from(self.largest).max(config.mss.min(LEAST_FULL_SEGMENT));
         if self.rcv_nxt - self.last_ack_sent >= delayed.every.saturating_mul(full) {
             return AckTime::Now;
         }
@@ -305,7 +308,7 @@ impl Receiver {
     #[inline(always)]
     pub(crate) fn fill_ack(&mut self, config: &Config, now: Instant, tcp: &mut TcpHeader) {
         let syn = tcp.flags.has(Flags::SYN);
-        tcp.window = config.window_field(syn);
+        tcp.window = if syn { config.window_field(true) } else { self.window };
         if config.timestamps {
             tcp.timestamps = Some((timestamp(now), self.ts_recent));
         }

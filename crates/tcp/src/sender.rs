@@ -497,7 +497,7 @@ impl Sender {
         let rtt = self.take_rtt(cx, ack.tcp, delivered);
         if ack.end > 1 {
             // Packet 0 is smaller than what follows, so its round trip is shorter.
-            self.report_delivery(cx, rtt.filter(|_| sent_once(cx, delivered).is_some()), delivered);
+            self.report_delivery(cx, rtt, delivered);
         }
         if rtt.is_some() || config.rto.backoff_ends == BackoffEnds::NewAck {
             self.rto.end_backoff();
@@ -585,11 +585,13 @@ impl Sender {
         Some(rtt)
     }
 
-    /// Tells congestion control what was acknowledged.
+    /// Tells congestion control what was acknowledged, and the sample of the round trip if it is one of a segment that
+    /// was sent only once.
     #[inline]
     fn report_delivery<I: Io>(&mut self, cx: &Context<'_, I>, rtt: Option<Duration>, delivered: &Delivered) {
         let Some(extras) = &mut self.extras else { return };
-        let rtt = rtt.map(|rtt| rtt.max(Duration::from_nanos(1)));
+        let rtt =
+            rtt.filter(|_| sent_once(cx, delivered).is_some()).map(|rtt| rtt.max(Duration::from_nanos(1)));
         let open = self.loss.is_open();
         let sample = DeliverySample { now: cx.now, segments: delivered.segments, rtt, open };
         extras.cc.on_delivery(&mut self.window, cx.config, &sample);

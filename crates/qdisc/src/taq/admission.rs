@@ -23,9 +23,7 @@
 
 #[cfg(feature = "handover")]
 mod handover;
-mod leave;
 mod report;
-mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -426,6 +424,159 @@ impl<P: Packet> Admission<P> {
         pool.data.held.push((way, packet));
         self.held += 1;
         None
+    }
+}
+
+/// Whose a pool is, and who is admitted when.
+impl<P: Packet> Admission<P> {
+    /// Whose request this is.
+    #[must_use]
+    pub fn user(&self, way: SynDirection, packet: &P) -> User {
+        let key = packet.header().key;
+        // The rule is for packets of the queue's own direction.
+        let rule = |users: &UserRule| match way {
+            SynDirection::Own => users.user(&key, Some(false)),
+            SynDirection::Reverse => users.user(&key.reverse(), Some(true)),
+        };
+        packet.circuit().map_or_else(|| rule(&self.config.users), User::circuit)
+    }
+
+    /// The pool of a packet's flow, if it is known: keep it beside the flow for [`Admission::refresh`] or
+    /// [`Admission::prove`]. `by_destination` tells who opened the connection.
+    #[must_use]
+    pub fn of_flow(&self, packet: &P, by_destination: bool) -> Option<PoolId> {
+        let by_rule = || self.config.users.user(&packet.header().key, Some(by_destination));
+        self.pools.find(packet.circuit().map_or_else(by_rule, User::circuit))
+    }
+
+    /// The pool of an address.
+    #[cfg(test)]
+    pub(crate) fn pool(&self, address: core::net::IpAddr) -> Option<PoolId> {
+        self.pools.find(User::of(address, 128))
+    }
+
+    fn is_member(&self, now: Instant, id: PoolId) -> bool {
+        self.pools.get(id).is_some_and(|p| match self.config.rule {
+            _ if p.data.granted => now.since(p.seen) <= PATIENCE,
+            Rule::Paper { join, .. } => now.since(p.since) < join,
+            Rule::WaitQueue { idle, .. } => now.since(p.seen) < idle,
+        })
+    }
+
+    fn may_enter(&self, now: Instant, load: Load, id: PoolId) -> bool {
+        let passed = |d: Duration| self.past.last_admission.is_none_or(|t| now >= t + d);
+        match self.config.rule {
+            Rule::Paper { wait, .. } => {
+                let waited = |wait| self.pools.get(id).is_some_and(|p| now.since(p.since) >= wait);
+                !load.overloaded || wait.is_some_and(waited)
+            }
+            Rule::WaitQueue { pace, guarantee, rounds, .. } => {
+                if load.overloaded {
+                    let since = self.pools.get(id).map_or(Instant::FAR_FUTURE, |p| p.since);
+                    let waited_long = now >= Self::patience_ends(since, rounds, load);
+                    guarantee.is_some_and(passed) || waited_long && passed(self.pace(pace))
+                } else {
+                    passed(self.pace(pace))
+                }
+            }
+        }
+    }
+
+    /// When a pool that came at `since` has waited long enough, compared with those admitted.
+    fn patience_ends(since: Instant, rounds: u32, load: Load) -> Instant {
+        if rounds == 0 { Instant::FAR_FUTURE } else { since + load.round * u64::from(rounds) }
+    }
+
+    fn new_may_enter(&self, now: Instant, load: Load) -> bool {
+        match self.config.rule {
+            Rule::Paper { .. } => !load.overloaded,
+            Rule::WaitQueue { pace, .. } => {
+                !load.overloaded
+                    && self.pools.len(List::Waiting) == 0
+                    && self.past.last_admission.is_none_or(|t| now >= t + self.pace(pace))
+            }
+        }
+    }
+
+    fn pace(&self, pace: Duration) -> Duration {
+        if self.past.awaited { pace.max(RETURN_TIME) } else { pace }
+    }
+
+    /// Whether a SYN that has to wait is held.
+    fn is_held(&self, packet: &P) -> bool {
+        self.config.hold && !packet.answerable()
+    }
+}
+
+/// Who is turned away, and who is forgotten.
+impl<P: Packet> Admission<P> {
+    /// Whether a pool can be added, if need be at the cost of one that proved nothing, of one that has long been idle,
+    /// or of one that gave up.
+    fn make_room(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) -> bool {
+        if !self.pools.is_full() {
+            return true;
+        }
+        let idle = |list| {
+            let first = self.pools.first(list)?;
+            self.pools.get(first).filter(|p| now.since(p.seen) > PATIENCE).map(|_| first)
+        };
+        let victim = self.pools.first(List::Unproven).or_else(|| idle(List::Proven));
+        if let Some(victim) = victim {
+            self.pools.remove(victim);
+        } else if let Some(gone) = idle(List::Waiting) {
+            self.dismiss(now, gone, decisions);
+        }
+        !self.pools.is_full()
+    }
+
+    /// Those at the head of the wait queue who no longer ask, and those who left: at most a few for each request.
+    fn forget_the_gone(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) {
+        for list in [List::Waiting, List::Unproven, List::Proven] {
+            for _ in 0..4 {
+                let Some(first) = self.pools.first(list) else { break };
+                if self.pools.get(first).is_none_or(|p| now.since(p.seen) <= PATIENCE) {
+                    break;
+                }
+                self.dismiss(now, first, decisions);
+            }
+        }
+    }
+
+    fn dismiss(&mut self, now: Instant, id: PoolId, decisions: &mut Decisions<'_, P>) {
+        let Some(gone) = self.pools.remove(id) else { return };
+        for (_, packet) in gone.held {
+            self.held -= 1;
+            self.refuse(now, None, packet, decisions);
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        now: Instant,
+        id: Option<PoolId>,
+        packet: P,
+        decisions: &mut Decisions<'_, P>,
+    ) -> Option<P> {
+        decisions.counters.refused += 1;
+        let pool = id.and_then(|id| self.pools.get(id));
+        // One there is no room for would stand at the end.
+        let position = pool.map_or(self.waiting() + 1, |p| self.position(p.data.ticket));
+        let expected = self.expected(now, position, pool.map_or(now, |p| p.since));
+        let retry_after = expected.unwrap_or(match self.config.rule {
+            // The paper names no pause; its clients knock all the time (5.5).
+            Rule::Paper { join, wait } => wait.unwrap_or(join),
+            Rule::WaitQueue { pace, guarantee, .. } => guarantee.unwrap_or(pace),
+        });
+        decisions.verdicts.push(Verdict::Refused { packet, position, retry_after });
+        None
+    }
+
+    /// The position of a waiting pool, from 1. Where SYNs are dropped pools also leave from the middle of the queue: it
+    /// may be less then.
+    fn position(&self, ticket: u64) -> usize {
+        let first = self.pools.first(List::Waiting).and_then(|id| self.pools.get(id));
+        let before = first.map_or(0, |first| ticket.saturating_sub(first.data.ticket));
+        usize::try_from(before + 1).unwrap_or(usize::MAX).min(self.waiting())
     }
 }
 

@@ -2,14 +2,42 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::{Endpoint, Role, State};
-use crate::congestion::Acked;
+use super::{Endpoint, Role};
 use crate::packet::{Ack, Frame, Space};
 use crate::rtt::GRANULARITY;
 use crate::{Config, Io, Probe, QuicEvent};
 
 /// The back-off ends here, so that a timeout stays a number.
 const MOST_BACKOFFS: u32 = 16;
+
+/// Series of probe timeouts without an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProbeTimeouts {
+    count: u32,
+    /// When the last of them expired, until it is known whether it had to.
+    at: Option<Instant>,
+}
+
+impl ProbeTimeouts {
+    /// The factor of the back-off.
+    fn backoff(self) -> u32 {
+        1 << self.count.min(MOST_BACKOFFS)
+    }
+    /// Another one has expired.
+    const fn expired(&mut self, now: Instant) {
+        self.count += 1;
+        self.at = Some(now);
+    }
+    /// A packet sent at `sent` was acknowledged that asked for it. Tells whether the last one need not have expired:
+    /// what was sent before the probe has come through.
+    fn is_spurious(&mut self, sent: Instant) -> bool {
+        self.at.take().is_some_and(|at| sent < at)
+    }
+    /// The peer has answered.
+    const fn end(&mut self) {
+        self.count = 0;
+    }
+}
 
 impl Endpoint {
     /// An ACK frame came (appendix A.7).
@@ -50,13 +78,13 @@ impl Endpoint {
         }
         self.detect_losses(config, now, space, true, io);
         if self.peer_has_validated() {
-            self.pto_count = 0;
+            self.probe_timeouts.end();
         }
         if new_largest && let Some(ecn) = ack.ecn {
             let s = self.space(space);
             let (more, sent) = (ecn.ce > s.ce, s.largest_acked_at);
             s.ce = s.ce.max(ecn.ce);
-            if more && self.congestion.on_congestion(now, sent, false) {
+            if more && self.flight.on_congestion(now, sent, false) {
                 self.counters.congestion_events += 1;
                 io.event(QuicEvent::CongestionEvent);
             }
@@ -80,23 +108,13 @@ impl Endpoint {
                 self.space(space).acks.confirmed(largest);
             }
             eliciting |= sent.eliciting;
-            if space == Space::Data && self.mtu.probe == Some(number) {
-                self.datagram = self.mtu.passed().max(self.datagram);
-                self.congestion.on_datagram(self.datagram.into(), config);
+            if space == Space::Data && self.path.is_probe(number) {
+                self.flight.on_datagram(self.path.probe_passed(), config);
             }
-            self.settle(sent.size, sent.eliciting);
+            self.flight.settle(&sent);
             if sent.eliciting {
-                if let Some(at) = self.pto_at.take() {
-                    // What was sent before the probe has come through.
-                    self.counters.spurious_ptos += u32::from(sent.at < at);
-                }
-                let acked = Acked {
-                    sent: sent.at,
-                    bytes: sent.size.into(),
-                    srtt: self.rtt.smoothed(),
-                    app_limited: self.app_limited,
-                };
-                self.congestion.on_ack(now, &acked);
+                self.counters.spurious_ptos += u32::from(self.probe_timeouts.is_spurious(sent.at));
+                self.flight.on_ack(now, &sent, self.rtt.smoothed());
             }
             for frame in sent.frames {
                 if let Frame::Stream { offset, len, .. } = frame {
@@ -141,10 +159,10 @@ impl Endpoint {
         let mut last = None;
         for number in lost {
             let Some(sent) = self.space(space).sent.remove(&number) else { continue };
-            self.settle(sent.size, sent.eliciting);
-            if space == Space::Data && self.mtu.probe == Some(number) {
+            self.flight.settle(&sent);
+            if space == Space::Data && self.path.is_probe(number) {
                 // RFC 9000, section 14.4: this tells nothing of congestion.
-                self.mtu.failed();
+                self.path.probe_failed();
                 continue;
             }
             self.counters.lost += 1;
@@ -155,7 +173,7 @@ impl Endpoint {
             self.send_again(space, &sent.frames);
         }
         if let Some(sent) = last
-            && self.congestion.on_congestion(now, sent, persistent)
+            && self.flight.on_congestion(now, sent, persistent)
         {
             self.counters.congestion_events += 1;
             io.event(if persistent { QuicEvent::PersistentCongestion } else { QuicEvent::CongestionEvent });
@@ -185,7 +203,7 @@ impl Endpoint {
                 began = None;
             }
             before = Some(number);
-            if !sent.eliciting || Some(number) == self.mtu.probe {
+            if !sent.eliciting || self.path.is_probe(number) {
                 continue;
             }
             match began {
@@ -208,9 +226,9 @@ impl Endpoint {
 
     /// When the probe timeout expires, and for which space (appendix A.8).
     fn pto_time(&self, config: &Config, now: Instant) -> Option<(Instant, Space)> {
-        let backoff = 1 << self.pto_count.min(MOST_BACKOFFS);
+        let backoff = u64::from(self.probe_timeouts.backoff());
         let base = self.rtt.pto_base() * backoff;
-        if self.eliciting == 0 {
+        if !self.flight.asks() {
             // Section 6.2.2.1: a client sees to it that the server can go on.
             let space =
                 if self.spaces[Space::Handshake as usize].open { Space::Handshake } else { Space::Initial };
@@ -225,8 +243,8 @@ impl Endpoint {
             let mut duration = base;
             if space == Space::Data {
                 // Section 6.2.1.
-                let waits = config.confirmed_first && !self.confirmed;
-                if waits || self.state == State::Handshake {
+                let waits = config.confirmed_first && !self.life.is_confirmed();
+                if waits || self.life.shakes_hands() {
                     break;
                 }
                 duration += config.max_ack_delay * backoff;
@@ -245,17 +263,17 @@ impl Endpoint {
         self.side == Role::Server
             || handshake.largest_acked.is_some()
             || data.largest_acked.is_some()
-            || self.confirmed
+            || self.life.is_confirmed()
     }
 
     /// SetLossDetectionTimer (appendix A.8).
     pub(super) fn set_loss_timer(&mut self, config: &Config, now: Instant) {
-        if self.is_closed() {
+        if self.life.is_closed() {
             return;
         }
         self.loss_timer = if let Some((at, _)) = self.loss_time() {
             Some(at)
-        } else if self.is_amplification_blocked() || (self.eliciting == 0 && self.peer_has_validated()) {
+        } else if self.path.is_blocked() || (!self.flight.asks() && self.peer_has_validated()) {
             None
         } else {
             self.pto_time(config, now).map(|(at, _)| at)
@@ -267,13 +285,12 @@ impl Endpoint {
         if let Some((_, space)) = self.loss_time() {
             self.detect_losses(config, now, space, false, io);
         } else if let Some((_, space)) = self.pto_time(config, now) {
-            let probes = if self.eliciting == 0 { 1 } else { config.probes };
+            let probes = if self.flight.asks() { config.probes } else { 1 };
             self.space(space).probes += probes;
-            self.pto_count += 1;
-            self.pto_at = Some(now);
-            let backoff = 1 << self.pto_count.min(MOST_BACKOFFS);
+            self.probe_timeouts.expired(now);
+            let backoff = self.probe_timeouts.backoff();
             self.counters.ptos += 1;
-            self.counters.handshake_ptos += u32::from(self.state == State::Handshake);
+            self.counters.handshake_ptos += u32::from(self.life.shakes_hands());
             self.counters.max_backoff = self.counters.max_backoff.max(backoff);
             io.event(QuicEvent::ProbeTimeout { backoff });
         }
@@ -334,7 +351,9 @@ mod tests {
     fn server(sent: &[u64]) -> (Config, Endpoint) {
         let config = Config::preset(Preset::Rfc);
         let mut e = Endpoint::new(&config, Role::Server);
-        (e.state, e.confirmed, e.validated) = (State::Established, true, true);
+        e.life.establish();
+        e.life.confirm();
+        e.path.validate();
         e.rtt.update(Duration::ZERO, Duration::from_millis(100));
         e.first_after_rtt = Some((Space::Data, 0));
         for (number, ms) in (1..).zip(sent) {
@@ -345,8 +364,7 @@ mod tests {
                 largest_acked: None,
                 frames: vec![Frame::Ping],
             };
-            e.in_flight += 1200;
-            e.eliciting += 1;
+            e.flight.left(packet.size, packet.eliciting);
             let s = e.space(Space::Data);
             (s.next, s.last_eliciting) = (number + 1, Some(at(*ms)));
             s.sent.insert(number, packet);
@@ -359,7 +377,7 @@ mod tests {
         let (config, mut e) = server(&[1000, 1010]);
         assert_eq!(e.pto_time(&config, at(1010)), Some((at(1335), Space::Data)));
         // 6.2.1: it doubles, max_ack_delay with it: 1010 + 2 * 325.
-        e.pto_count = 1;
+        e.probe_timeouts.count = 1;
         assert_eq!(e.pto_time(&config, at(1010)), Some((at(1660), Space::Data)));
     }
 

@@ -2,13 +2,13 @@
 
 use narrows_units::{Ecn, Instant};
 
-use super::{Endpoint, Role, State};
+use super::{Endpoint, Role};
 use crate::packet::{
     CLOSE_LEN, Datagram, Frame, FramedPacket, RETIRE_LEN, Space, TAG, header_len, new_id_len, number_len,
 };
 use crate::rtt::GRANULARITY;
 use crate::space::Sent;
-use crate::{Config, Fit, Io};
+use crate::{Config, Io};
 
 /// The least Initial (RFC 9000, section 14.1); and what a probe may be at most, in case the path has changed.
 const LEAST_DATAGRAM: u32 = 1200;
@@ -53,20 +53,16 @@ impl Endpoint {
     /// Sends what may be sent.
     pub(super) fn transmit(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
         while let Some(datagram) = self.next_datagram(config, now) {
-            self.gone += u64::from(datagram.len);
+            self.path.left(datagram.len);
             self.counters.sent += 1;
             io.send(datagram);
         }
     }
 
     fn next_datagram(&mut self, config: &Config, now: Instant) -> Option<Datagram> {
-        if self.is_closed() {
-            self.app_limited = true;
-            return if std::mem::take(&mut self.close_due) {
-                self.closing_datagram(config, now)
-            } else {
-                None
-            };
+        if self.life.is_closed() {
+            self.flight.note_limited(true);
+            return if self.life.take_close() { self.closing_datagram(config, now) } else { None };
         }
         for space in Space::ALL {
             self.queue_probe(config, space);
@@ -82,7 +78,7 @@ impl Endpoint {
                 }
                 let asks = self.asks(space);
                 if draft.is_none() {
-                    if self.is_amplification_blocked() {
+                    if self.path.is_blocked() {
                         break;
                     }
                     let probes = self.spaces[space as usize].probes > 0;
@@ -107,8 +103,8 @@ impl Endpoint {
                 }
             }
         }
-        self.app_limited = draft.is_none() && !blocked;
-        if draft.is_none() && self.state == State::Established {
+        self.flight.note_limited(draft.is_none() && !blocked);
+        if draft.is_none() && self.life.is_established() {
             draft = self.mtu_probe(config, now);
         }
         let mut draft = draft?;
@@ -123,8 +119,7 @@ impl Endpoint {
     /// Takes note of what leaves.
     fn track(&mut self, config: &Config, now: Instant, packets: Vec<(Space, u64, Sent)>) {
         for (space, number, sent) in packets {
-            self.in_flight += u64::from(sent.size);
-            self.eliciting += u32::from(sent.eliciting);
+            self.flight.left(sent.size, sent.eliciting);
             let (size, eliciting) = (sent.size, sent.eliciting);
             let s = self.space(space);
             if eliciting {
@@ -132,13 +127,10 @@ impl Endpoint {
             }
             s.sent.insert(number, sent);
             if size > 0 {
-                if eliciting && std::mem::take(&mut self.idle_reset) {
-                    self.reset_idle(config, now);
+                if eliciting {
+                    self.life.asked(self.idle_end(config, now));
                 }
                 self.set_loss_timer(config, now);
-                if let Some(pacer) = &mut self.pacer {
-                    pacer.sent(size.into());
-                }
             }
         }
     }
@@ -154,38 +146,24 @@ impl Endpoint {
     }
     /// Servers wait for the client's Finished, as applications do that answer requests.
     fn may_send_data(&self) -> bool {
-        self.state == State::Established
+        self.life.is_established()
     }
 
     /// Whether what the window is full of cannot be acknowledged before this is there: the peer reads no 1-RTT packet
     /// without the client's Finished (RFC 9001, section 5.7). Nor is there a probe timeout for them yet (RFC 9002,
     /// section 6.2.1), so a lost Finished that waited for the window would wait for ever.
     fn frees_window(&self, space: Space) -> bool {
-        space == Space::Handshake && self.side == Role::Client && self.state == State::Established
+        space == Space::Handshake && self.side == Role::Client && self.life.is_established()
     }
 
     /// Whether window or pacing keep a full datagram back.
     fn is_held(&mut self, config: &Config, now: Instant) -> bool {
-        let (full, cwnd) = (u64::from(self.datagram), self.congestion.cwnd);
-        let fits = match config.fit {
-            Fit::Within => self.in_flight + full <= cwnd,
-            Fit::Below => self.in_flight + full < cwnd,
-            Fit::Until => self.in_flight < cwnd,
-        };
-        if !fits {
-            return true;
-        }
-        let (Some(pacer), Some(burst)) = (&mut self.pacer, config.burst) else { return false };
-        let wait = pacer.wait(now, full, self.rtt.smoothed(), cwnd, full, burst);
-        if wait.is_some() {
-            self.pacing_timer = wait;
-        }
-        wait.is_some()
+        self.flight.holds(config, now, self.path.datagram(), self.rtt.smoothed())
     }
 
     /// An empty datagram, of which the first packet will be of `space`.
     fn draft(&mut self, config: &Config, space: Space) -> Draft {
-        let mut limit = u32::from(self.datagram);
+        let mut limit = u32::from(self.path.datagram());
         let probes = &mut self.space(space).probes;
         if *probes > 0 {
             *probes -= 1;
@@ -262,7 +240,7 @@ impl Endpoint {
     /// A probe for a larger MTU, when there is nothing else to send.
     fn mtu_probe(&mut self, config: &Config, now: Instant) -> Option<Draft> {
         let number = self.spaces[Space::Data as usize].next;
-        let size = self.mtu.probe(now, self.datagram, number, config.mtu_search.as_ref()?)?;
+        let size = self.path.probe(now, number, config.mtu_search.as_ref()?)?;
         self.counters.mtu_probes += 1;
         let s = self.space(Space::Data);
         s.next += 1;
@@ -282,7 +260,7 @@ impl Endpoint {
 
     /// A CONNECTION_CLOSE in every space that has keys (RFC 9000, section 10.2.3).
     fn closing_datagram(&mut self, config: &Config, now: Instant) -> Option<Datagram> {
-        if self.is_amplification_blocked() {
+        if self.path.is_blocked() {
             return None;
         }
         let ecn = if config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
@@ -299,7 +277,7 @@ impl Endpoint {
             let around = header_len(space, config.peer_id.into(), config.id.into(), bytes) + TAG;
             let ack = s.acks.any().then(|| s.acks.frame(now));
             // The transport's, which names a frame type, answers one, and stands for the application's before 1-RTT.
-            let close = CLOSE_LEN + u32::from(self.state == State::Draining || space != Space::Data);
+            let close = CLOSE_LEN + u32::from(self.life.is_draining() || space != Space::Data);
             let payload = (close + ack.as_ref().map_or(0, crate::Ack::len)).max(least_payload(space, bytes));
             let len = around + payload;
             pad |= space == Space::Initial && self.side == Role::Client;
@@ -334,9 +312,9 @@ mod tests {
     fn a_lost_finished_does_not_wait_for_the_window_it_would_free() {
         let config = Config::preset(Preset::Rfc);
         let mut e = Endpoint::new(&config, Role::Client);
-        e.state = State::Established;
+        e.life.establish();
         e.space(Space::Data).open = true;
-        e.in_flight = e.congestion.cwnd;
+        e.flight.left(e.flight.cwnd() as u32, false);
         let (at, mut io) = (Instant::ZERO + Duration::from_secs(1), Sent::default());
         e.write(&config, at, 5_000, &mut io);
         assert!(io.0.is_empty(), "the window is full");

@@ -95,7 +95,8 @@ impl LossRecovery {
     /// How many segments limited transmit allows beyond cwnd: one for each of the first two duplicate ACKs (RFC 3042,
     /// section 2). With SACK the pipe allows them by itself, as SACKed segments are no longer in it.
     pub(super) fn limited_transmit(&self, config: &Config, recovery: Recovery) -> u32 {
-        if !config.limited_transmit {
+        // Most ACKs are of new data: it is told at once for them.
+        if self.dupacks == 0 || !config.limited_transmit {
             return 0;
         }
         let dupacks = u32::from(self.dupacks);

@@ -46,6 +46,16 @@ impl Pacer {
 /// many (RFC 3782, section 5, and ns-2).
 const RECOVERY_BURST: u32 = 2;
 
+/// Segments in flight, and how many the windows allow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) flight: u32,
+    /// By the congestion window.
+    pub(super) allowed: u32,
+    /// By limited transmit, beyond that.
+    pub(super) limited: u32,
+}
+
 impl Sender {
     /// Opens: sends our SYN, with an ACK if the peer's was seen. It is the first thing in the stream.
     pub(crate) fn send_syn<I: Io>(&mut self, cx: &mut Context<'_, I>) {
@@ -117,25 +127,22 @@ impl Sender {
         let inflation = if sack { 0 } else { self.inflation() };
         let allowed = self.allowed(flight).saturating_add(inflation);
         let room = flight < allowed;
-        if !room
-            && self.unsent() > 0
-            && self.is_synchronized()
-            && self.loss.limited_transmit(cx.config, cx.recovery()) == 0
-        {
+        let limited = self.loss.limited_transmit(cx.config, cx.recovery());
+        if !room && self.unsent() > 0 && self.is_synchronized() && limited == 0 {
             // Neither old nor new data may leave. Most acknowledgments end here.
             self.cwnd_limited = true;
             return false;
         }
         if self.board.rewound() > 0 {
             self.cwnd_limited = !room;
-            let room = flight < allowed.saturating_add(self.loss.limited_transmit(cx.config, cx.recovery()));
+            let room = flight < allowed.saturating_add(limited);
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
         if sack && self.board.pending() > 0 && !self.tries_new_data() {
             self.cwnd_limited = !room;
             return room && self.pacing_allows(cx) && self.resend_next(cx);
         }
-        if self.output_new(cx, flight, allowed) {
+        if self.output_new(cx, Room { flight, allowed, limited }) {
             return true;
         }
         sack && room && self.loss.is_recovering() && self.fills_holes(cx) && self.resend_hole(cx)
@@ -182,7 +189,8 @@ impl Sender {
 
     /// Sends a segment of new data, if both windows allow one.
     #[inline(always)]
-    pub(super) fn output_new<I: Io>(&mut self, cx: &mut Context<'_, I>, flight: u32, allowed: u32) -> bool {
+    pub(super) fn output_new<I: Io>(&mut self, cx: &mut Context<'_, I>, room: Room) -> bool {
+        let Room { flight, allowed, limited } = room;
         if !self.is_synchronized() {
             return false;
         }
@@ -199,14 +207,13 @@ impl Sender {
         if self.board.is_empty() {
             self.restart_after_idle(cx);
         }
-        let extra = self.loss.limited_transmit(cx.config, cx.recovery());
         let flight = if self.loss.is_open() && !cx.config.limited_transmit {
             self.board.outstanding()
         } else {
             flight
         };
         self.cwnd_limited = flight >= allowed;
-        if flight >= allowed.saturating_add(extra) {
+        if flight >= allowed.saturating_add(limited) {
             return false;
         }
         let Some(len) = self.next_len(cx, unsent) else { return false };
@@ -229,7 +236,7 @@ impl Sender {
     #[inline(always)]
     fn next_len<I: Io>(&mut self, cx: &Context<'_, I>, unsent: u64) -> Option<u64> {
         let usable = self.usable();
-        let segment = u64::from(self.small_segment().unwrap_or_else(|| self.full_segment(cx)));
+        let segment = u64::from(self.next_segment(cx));
         let whole = unsent.min(segment);
         if usable >= whole {
             let held = whole < segment && !self.closing && self.is_held_by_nagle(cx);
@@ -238,10 +245,11 @@ impl Sender {
         self.fill_window(cx, usable)
     }
 
-    /// The payload of a full segment.
-    fn full_segment<I: Io>(&self, cx: &Context<'_, I>) -> u16 {
-        let small = self.extras.as_ref().map(|extras| extras.small);
-        small.map_or(self.peer.mss, |small| small.segment(cx.sws_avoidance(), self.peer.mss))
+    /// The payload of the next segment, if there is as much: a full one, unless the start-up makes it smaller.
+    fn next_segment<I: Io>(&self, cx: &Context<'_, I>) -> u16 {
+        let Some(extras) = &self.extras else { return self.peer.mss };
+        let starting = extras.startup.segment(&self.window, self.peer.mss);
+        starting.unwrap_or_else(|| extras.small.segment(cx.sws_avoidance(), self.peer.mss))
     }
 
     /// Bytes up to the right edge of the peer's window.
@@ -278,9 +286,8 @@ impl Sender {
 
     /// Whether neither the start-up nor pacing holds new data back.
     fn is_released<I: Io>(&mut self, cx: &Context<'_, I>) -> bool {
-        if let Some(extras) = &mut self.extras
-            && let Some(at) = extras.startup.release_at(cx.now)
-        {
+        let Some(extras) = &mut self.extras else { return true };
+        if let Some(at) = extras.startup.release_at(cx.now) {
             extras.pacer.hold_until(at);
         }
         self.pacing_allows(cx)
@@ -502,7 +509,8 @@ impl Sender {
         self.emit_bare(cx, self.board.una().saturating_sub(1), 1);
     }
 
-    #[inline(always)]
+    /// Sends a segment without new data. Not in line, as [`Sender::emit`]: its parts are in line here.
+    #[inline(never)]
     fn emit_bare<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, payload: u32) {
         let Context { config, now, receiver, io, .. } = cx;
         io.compose(Ecn::NotEct, |tcp| {

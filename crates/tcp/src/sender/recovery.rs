@@ -27,6 +27,7 @@ use narrows_wire::TcpHeader;
 
 use super::extras::with_cc;
 use super::loss::Prr;
+use super::output::Room;
 use super::scoreboard::{Delivered, FIN, RETRANS, RackDelivered};
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::{CongestionControl, Window};
@@ -234,13 +235,13 @@ impl Sender {
 
     /// With SACK: so many segments were delivered. A loss may be known now, or fewer segments be in the network. For
     /// `safe` see [`Prr::on_delivered`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, delivered: u32, safe: bool) {
-        let opens = self.loss.is_open() && self.loss.may_begin(cx.recovery(), self.board.una());
-        if opens || self.reopens(cx) {
-            // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
-            let enough = u32::from(self.loss.dupacks) >= cx.config.dupthresh && !cx.has_rack_tlp();
-            if self.board.pending() > 0 || enough && !self.board.is_empty() {
+        // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
+        let enough = u32::from(self.loss.dupacks) >= cx.config.dupthresh && !cx.has_rack_tlp();
+        if self.board.pending() > 0 || enough && !self.board.is_empty() {
+            let opens = self.loss.is_open() && self.loss.may_begin(cx.recovery(), self.board.una());
+            if opens || self.reopens(cx) {
                 self.begin_recovery(cx);
             }
         }
@@ -347,7 +348,7 @@ impl Sender {
             // Below the next hole everything is SACKed or sent again.
             match self.board.next_hole() {
                 Some(at) => self.resend(cx, at),
-                None => self.output_new(cx, 0, 1),
+                None => self.output_new(cx, Room { flight: 0, allowed: 1, limited: 0 }),
             };
         }
     }
@@ -746,18 +747,24 @@ impl Sender {
 /// Duration of the retransmission timer.
 impl Sender {
     /// Starts the retransmission timer anew (RFC 6298, section 5); with nothing outstanding, the persist timer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn restart_rto<I: Io>(&mut self, cx: &Context<'_, I>) {
-        let mut at = cx.now + self.rto.timeout(&cx.config.rto);
+        let at = cx.now + self.rto.timeout(&cx.config.rto);
         if cx.has_linux_timer() {
-            if self.is_timer_set(Timer::Reorder) {
-                return self.count_rto_from_first(cx);
-            }
-            if self.rack().is_some_and(|rack| rack.is_probed()) && self.is_calm() {
-                // Another probe is scheduled and does not leave; only then the timer is set.
-                let pto = self.probe_timeout(cx.config, self.board.outstanding());
-                at = at.min(cx.now + pto).max(self.rto_of_first(cx));
-            }
+            return self.restart_linux_timer(cx, at);
+        }
+        self.set_timer(Timer::Retransmit, at);
+    }
+
+    /// Starts the retransmission timer anew, as Linux does; other senders' would expire at `at`.
+    fn restart_linux_timer<I: Io>(&mut self, cx: &Context<'_, I>, mut at: Instant) {
+        if self.is_timer_set(Timer::Reorder) {
+            return self.count_rto_from_first(cx);
+        }
+        if self.rack().is_some_and(|rack| rack.is_probed()) && self.is_calm() {
+            // Another probe is scheduled and does not leave; only then the timer is set.
+            let pto = self.probe_timeout(cx.config, self.board.outstanding());
+            at = at.min(cx.now + pto).max(self.rto_of_first(cx));
         }
         self.set_timer(Timer::Retransmit, at);
     }

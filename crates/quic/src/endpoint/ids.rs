@@ -1,0 +1,30 @@
+//! Connection ids, as far as somebody can tell them apart on the wire: how many are to be given out, and whether the
+//! first one was replaced (RFC 9000, section 5.1).
+
+/// Ids of this end and of its peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ConnectionIds {
+    /// To issue once what is due besides has left.
+    due: u8,
+    /// The peer's first id is no longer used.
+    retired: bool,
+}
+
+impl ConnectionIds {
+    /// Keys are there: so many are to be issued.
+    pub(super) const fn issue(&mut self, ids: u8) {
+        self.due = ids;
+    }
+    /// The peer has retired one, in the place of which another is to be issued.
+    pub(super) const fn replace(&mut self) {
+        self.due = self.due.saturating_add(1);
+    }
+    /// How many are to be issued; none from now on.
+    pub(super) const fn take_due(&mut self) -> u8 {
+        core::mem::replace(&mut self.due, 0)
+    }
+    /// The peer's first id is used no more. Tells whether it was until now.
+    pub(super) const fn retire(&mut self) -> bool {
+        !core::mem::replace(&mut self.retired, true)
+    }
+}
