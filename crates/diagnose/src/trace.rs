@@ -7,6 +7,10 @@ use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 /// Packets that are kept; what follows is left out.
 const MOST: usize = 4_000_000;
+/// Initial numbers of one end that are kept.
+const MOST_INITIAL: usize = 16;
+/// The greatest window, bytes (RFC 7323, section 2.3): a number further from an initial one belongs to another.
+const GREATEST_WINDOW: i32 = 1 << 30;
 
 /// A segment with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,9 @@ pub struct Way {
     pub acked: Vec<Acked>,
     /// Selective acknowledgments of it: when, from which byte, to which.
     pub sacked: Vec<(Instant, u64, u64)>,
+    /// Numbers of the first byte by the SYNs that passed, the latest last. A server with SYN cookies, or one that has
+    /// forgotten its answer, chooses a new one for each.
+    initial: Vec<SeqNum>,
     /// The first byte, and the end of the highest segment with its place.
     origin: Option<SeqNum>,
     highest: (SeqNum, u64),
@@ -57,20 +64,46 @@ impl Way {
         place.saturating_add_signed(i64::from(seq.distance_from(seen)))
     }
 
-    fn begin(&mut self, seq: SeqNum) {
-        if self.origin.is_none() {
-            self.origin = Some(seq);
-            self.highest = (seq, 0);
+    /// Bytes are counted from here.
+    fn begin(&mut self, first: SeqNum) {
+        self.origin = Some(first);
+        self.highest = (first, 0);
+    }
+
+    /// A SYN announces the number of the first byte.
+    fn announced(&mut self, first: SeqNum) {
+        if !self.initial.contains(&first) && self.initial.len() < MOST_INITIAL {
+            self.initial.push(first);
+        }
+        if self.sent.is_empty() {
+            self.begin(first);
+        }
+    }
+
+    /// Data, or an acknowledgment of some, bear this number: until there are data, it tells which of the announced
+    /// numbers holds.
+    fn used(&mut self, seq: SeqNum) {
+        let behind = |initial: &&SeqNum| (0..=GREATEST_WINDOW).contains(&seq.distance_from(**initial));
+        let nearest = self.initial.iter().filter(behind).min_by_key(|initial| seq.distance_from(**initial));
+        match (nearest, self.origin) {
+            (Some(first), Some(origin)) if self.sent.is_empty() && *first != origin => self.begin(*first),
+            (None, Some(_)) if self.sent.is_empty() && !self.initial.is_empty() => self.begin(seq),
+            (_, None) => self.begin(seq),
+            _ => {}
         }
     }
 
     fn data(&mut self, at: Instant, frame: u64, tcp: &TcpHeader) {
         let syn = tcp.flags.has(Flags::SYN);
-        self.begin(if syn { tcp.seq + 1 } else { tcp.seq });
+        let first = if syn { tcp.seq + 1 } else { tcp.seq };
+        if syn {
+            self.announced(first);
+        } else if tcp.payload > 0 || self.origin.is_none() {
+            self.used(first);
+        }
         if tcp.payload == 0 {
             return;
         }
-        let first = if syn { tcp.seq + 1 } else { tcp.seq };
         let (start, last) = (self.place(first), first + tcp.payload);
         let again = last.at_or_before(self.highest.0);
         let end = self.place(last);
@@ -81,7 +114,7 @@ impl Way {
     }
 
     fn ack(&mut self, at: Instant, tcp: &TcpHeader, scaled: bool) {
-        self.begin(tcp.ack);
+        self.used(tcp.ack);
         let next = self.place(tcp.ack);
         let shift = if tcp.flags.has(Flags::SYN) { Some(0) } else { self.scale.filter(|_| scaled) };
         let edge = shift.map(|shift| next + (u64::from(tcp.window) << shift));
@@ -183,5 +216,37 @@ mod tests {
         assert_eq!(acked, [(0, Some(100)), (0, Some(400)), (800, Some(1200))]);
         assert_eq!(way.sacked, [(at(4), 400, 800)], "a DSACK is none");
         assert!(t.way(&key.reverse()).sent.is_empty() && t.left_out() == 0);
+    }
+
+    /// The answer to the first SYN is lost, and the answer to the second bears another number: far above the first,
+    /// far below it, or one that wraps.
+    #[test]
+    fn a_server_may_choose_its_number_anew() {
+        let key = FlowKey::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 9, 80, Proto::TCP);
+        for (first, second) in [(1000_u32, 3_000_000_000_u32), (3_000_000_000, 1000), (5, u32::MAX - 200)] {
+            let mut t = Trace::new(key);
+            let mut put = |ms: u64, forth: bool, flags, seq: u32, ack: u32, payload| {
+                let (seq, ack) = (SeqNum(seq), SeqNum(ack));
+                let tcp = TcpHeader { seq, ack, flags, payload, window: 100, ..TcpHeader::default() };
+                let key = if forth { key } else { key.reverse() };
+                t.packet(Instant::from_nanos(ms * 1_000_000), ms, &key, &tcp);
+            };
+            let (both, data) = (Flags::SYN.and(Flags::ACK), second.wrapping_add(1));
+            put(0, true, Flags::SYN, 76, 0, 0);
+            put(1, false, both, first, 77, 0);
+            put(2, true, Flags::SYN, 76, 0, 0);
+            put(3, false, both, second, 77, 0);
+            // A copy of the first answer comes late, and is not the one that was taken.
+            put(4, false, both, first, 77, 0);
+            put(5, true, Flags::ACK, 77, data, 40);
+            put(6, false, Flags::ACK, data, 117, 600);
+            put(7, true, Flags::ACK, 117, data.wrapping_add(600), 0);
+            let way = t.way(&key.reverse());
+            let sent: Vec<_> = way.sent.iter().map(|s| (s.start, s.end, s.again)).collect();
+            assert_eq!(sent, [(0, 600, false)], "{first} {second}");
+            let acked: Vec<_> = way.acked.iter().map(|a| a.next).collect();
+            assert_eq!(acked, [0, 600], "{first} {second}");
+            assert_eq!(t.way(&key).sent.len(), 1);
+        }
     }
 }

@@ -41,7 +41,7 @@ pub use matrix::{Matrix, matrix_svg};
 pub use scale::quantile;
 pub use sequence::{Sequence, SequencePanel, StepLine, Strokes, sequence_svg};
 pub use swatches::Kind;
-pub use timelines::{Timeline, Timelines, timelines_svg};
+pub use timelines::{MOST_TIMELINES, Timeline, Timelines, timelines_svg};
 
 /// What to draw.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,8 @@ pub struct Sequence {
     pub subtitle: String,
     /// What the colours stand for.
     pub kinds: Vec<Kind>,
+    /// What the time is counted from, as the name of the axis.
+    pub time: String,
     /// One below the other, over the same time.
     pub panels: Vec<SequencePanel>,
 }
@@ -68,8 +70,11 @@ pub fn sequence_svg(page: &Sequence) -> String {
     let x = axis(times, (MARGIN + LEFT, WIDTH - MARGIN), 0.0);
     let height = if page.panels.len() > 1 { 330.0 } else { 620.0 };
     let first = Rect { x: MARGIN + LEFT, y: top + 22.0, w: WIDTH - 2.0 * MARGIN - LEFT, h: height };
-    let y =
-        canvas::rows(&page.panels, 1, first, (0.0, 78.0), |area, panel| draw(&mut canvas, area, panel, &x));
+    let y = canvas::rows(&page.panels, 1, first, (0.0, 78.0), |area, panel| {
+        draw(&mut canvas, area, panel, &x);
+        let time = if page.time.is_empty() { "time, s" } else { &page.time };
+        canvas.text((area.x + area.w / 2.0, area.bottom() + 38.0), time, 12.0, GREY, Align::Middle);
+    });
     canvas.finish(y)
 }
 
@@ -124,7 +129,6 @@ fn draw(canvas: &mut Canvas, area: Rect, panel: &SequencePanel, x: &Scale) {
         canvas.text((at, area.bottom() + 19.0), &number(tick), 11.0, GREY, Align::Middle);
     }
     canvas.text_up((area.x - 46.0, area.y + area.h / 2.0), &format!("data, {name}"), 12.0, GREY);
-    canvas.text((area.x + area.w / 2.0, area.bottom() + 38.0), "time, s", 12.0, GREY, Align::Middle);
     for steps in &panel.steps {
         for run in line(steps, x, &y, area) {
             canvas.curve(&run, steps.colour, 1.3, "");

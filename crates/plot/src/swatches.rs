@@ -1,6 +1,6 @@
 //! What colours mean: a line of squares with names.
 
-use super::canvas::{Align, Canvas, GREY, INK, Rect, width_of};
+use super::canvas::{Align, Canvas, INK, Rect, width_of};
 use super::{MARGIN, WIDTH};
 
 /// What a colour stands for.
@@ -23,14 +23,15 @@ pub(super) fn swatches(canvas: &mut Canvas, top: f64, kinds: &[Kind]) -> f64 {
     }
     let (mut x, mut y) = (MARGIN, top);
     for kind in kinds {
-        let (name, note) = (width_of(&kind.name, SIZE), width_of(&kind.note, SIZE));
-        let wide = 20.0 + name + if kind.note.is_empty() { 0.0 } else { 6.0 + note };
+        // Nobody knows how wide a font sets the name: what follows it stands in the same line of text.
+        let words =
+            if kind.note.is_empty() { kind.name.clone() } else { format!("{}: {}", kind.name, kind.note) };
+        let wide = 20.0 + width_of(&words, SIZE);
         if x + wide > WIDTH - MARGIN && x > MARGIN {
             (x, y) = (MARGIN, y + 20.0);
         }
         canvas.fill(Rect { x, y: y - 10.0, w: 12.0, h: 12.0 }, kind.colour);
-        canvas.text((x + 18.0, y), &kind.name, SIZE, INK, Align::Start);
-        canvas.text((x + 18.0 + name + 6.0, y), &kind.note, SIZE, GREY, Align::Start);
+        canvas.text((x + 18.0, y), &words, SIZE, INK, Align::Start);
         x += wide + 22.0;
     }
     y + 16.0

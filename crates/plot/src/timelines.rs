@@ -1,6 +1,6 @@
 //! What happened to many at the same time: a bar in time for each, with stretches of it coloured by what they were.
 
-use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip};
+use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip, width_of};
 use super::scale::{Scale, number};
 use super::swatches::{Kind, swatches};
 use super::{MARGIN, WIDTH};
@@ -14,8 +14,14 @@ pub struct Timelines {
     pub subtitle: String,
     /// What the colours stand for.
     pub kinds: Vec<Kind>,
-    /// From the top.
+    /// What a bar stands for where no stretch lies; without words the key does not name it.
+    pub plain: String,
+    /// What the time is counted from, as the name of the axis.
+    pub time: String,
+    /// From the top. [`MOST_TIMELINES`] fit on a page.
     pub rows: Vec<Timeline>,
+    /// What is said below of those that are not drawn.
+    pub rest: String,
 }
 
 /// One bar.
@@ -31,7 +37,13 @@ pub struct Timeline {
 
 /// Height of all bars together, if they are not too few or too many for it.
 const HEIGHT: f64 = 720.0;
+/// Heights of a row: the least in which its name can be read, and the most.
+const PITCH: (f64, f64) = (13.0, 18.0);
+/// Rows that fit on a page with their names.
+pub const MOST_TIMELINES: usize = (HEIGHT / PITCH.0) as usize;
+/// The greatest width of the names, and the gap behind them.
 const NAMES: f64 = 330.0;
+const GAP: f64 = 10.0;
 /// A bar where nothing is to be said.
 const BAR: &str = "#d3dae0";
 /// What is shorter than this on the page is drawn together with its neighbours.
@@ -42,12 +54,18 @@ const CELL: f64 = 1.0;
 pub fn timelines_svg(page: &Timelines) -> String {
     let mut canvas = Canvas::new(WIDTH);
     let top = canvas::heading(&mut canvas, &page.title, &page.subtitle, WIDTH, MARGIN) + 4.0;
-    let top = swatches(&mut canvas, top, &page.kinds) + 6.0;
-    let pitch = (HEIGHT / page.rows.len().max(1) as f64).clamp(4.0, 18.0);
+    let plain = Kind { name: page.plain.clone(), note: String::new(), colour: BAR };
+    let plain = (!page.plain.is_empty()).then_some(plain);
+    let kinds: Vec<Kind> = page.kinds.iter().cloned().chain(plain).collect();
+    let top = swatches(&mut canvas, top, &kinds) + 6.0;
+    let pitch = (HEIGHT / page.rows.len().max(1) as f64).clamp(PITCH.0, PITCH.1);
+    let size = (pitch - 4.0).min(11.0);
+    let longest = page.rows.iter().map(|r| width_of(&r.name, size)).fold(0.0, f64::max);
+    let names = (longest + GAP).min(NAMES);
     let plot = Rect {
-        x: MARGIN + NAMES,
+        x: MARGIN + names,
         y: top,
-        w: WIDTH - 2.0 * MARGIN - NAMES,
+        w: WIDTH - 2.0 * MARGIN - names,
         h: pitch * page.rows.len() as f64,
     };
     let finite = page.rows.iter().filter(|r| r.span.0.is_finite() && r.span.1.is_finite());
@@ -61,17 +79,19 @@ pub fn timelines_svg(page: &Timelines) -> String {
         canvas.text((at, plot.bottom() + 19.0), &number(tick), 11.0, GREY, Align::Middle);
     }
     canvas.line((plot.x, plot.bottom()), (plot.right(), plot.bottom()), AXIS, 1.0, "");
-    canvas.text((plot.x + plot.w / 2.0, plot.bottom() + 38.0), "time, s", 12.0, GREY, Align::Middle);
+    let time = if page.time.is_empty() { "time, s" } else { &page.time };
+    canvas.text((plot.x + plot.w / 2.0, plot.bottom() + 38.0), time, 12.0, GREY, Align::Middle);
     for (row, at) in page.rows.iter().zip(0_u32..) {
         let area = Rect { y: plot.y + f64::from(at) * pitch, h: pitch, ..plot };
-        if pitch >= 9.0 {
-            let size = (pitch - 4.0).min(11.0);
-            let base = area.y + pitch / 2.0 + size * 0.36;
-            canvas.text((plot.x - 8.0, base), &clip(&row.name, NAMES - 8.0, size), size, INK, Align::End);
-        }
+        let base = area.y + pitch / 2.0 + size * 0.36;
+        canvas.text((plot.x - 8.0, base), &clip(&row.name, NAMES - GAP, size), size, INK, Align::End);
         bar(&mut canvas, area, row, &page.kinds, &x);
     }
-    canvas.finish(plot.bottom() + 58.0)
+    if page.rest.is_empty() {
+        return canvas.finish(plot.bottom() + 58.0);
+    }
+    canvas.text((MARGIN, plot.bottom() + 64.0), &page.rest, 12.0, INK, Align::Start);
+    canvas.finish(plot.bottom() + 84.0)
 }
 
 fn bar(canvas: &mut Canvas, area: Rect, row: &Timeline, kinds: &[Kind], x: &Scale) {
@@ -136,15 +156,34 @@ mod tests {
     #[test]
     fn a_stretch_lies_where_it_was() {
         let svg = timelines_svg(&page());
-        // The bars begin at 36 + 330 and are 1240 - 72 - 330 = 838 wide: a quarter is 209.5, a half 419. One row is 18
-        // high, its bar 14.4.
+        // Five letters of 11 are 33 wide, with the gap 43: bars begin at 36 + 43 and are 1240 - 72 - 43 = 1125 wide.
+        // A quarter is 281.25, a half 562.5. One row is 18 high, its bar 14.4.
         assert!(
-            svg.contains("x=\"575.5\"") && svg.contains("width=\"419.0\" height=\"14.4\" fill=\"#aa0000\""),
+            svg.contains("x=\"360.2\"") && svg.contains("width=\"562.5\" height=\"14.4\" fill=\"#aa0000\""),
             "{svg}"
         );
         // What is a thousandth of a second long still shows, a third as high.
         assert!(svg.contains("width=\"1.0\" height=\"4.3\" fill=\"#00aa00\""), "{svg}");
         assert!(svg.contains("first") && svg.contains("lost") && svg.contains("3 s"));
+    }
+
+    #[test]
+    fn every_row_of_a_full_page_has_its_name_and_the_key_names_every_colour() {
+        let row = |n: usize| Timeline { name: format!("row {n}."), span: (0.0, 9.0), stretches: Vec::new() };
+        let page = Timelines {
+            rows: (0..MOST_TIMELINES).map(row).collect(),
+            plain: "open".into(),
+            time: "since noon".into(),
+            rest: "and 3 more".into(),
+            ..page()
+        };
+        let svg = timelines_svg(&page);
+        for n in 0..MOST_TIMELINES {
+            assert!(svg.contains(&format!("row {n}.")), "{n}");
+        }
+        for words in [">lost: 3 s<", ">idle: 3 s<", ">open<", ">since noon<", ">and 3 more<"] {
+            assert!(svg.contains(words), "{words}");
+        }
     }
 
     #[test]

@@ -177,7 +177,14 @@ fn a_picture_of_all_and_tables() {
     let out = diagnose(&[&path, "--picture", &picture_name, "--parquet", &folder_name]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let svg = std::fs::read_to_string(picture).unwrap();
-    for words in ["#0 10.0.0.1:50000 &gt; 192.0.2.1:80", "repair lost again", "3.0 s"] {
+    for words in [
+        ">Stalls in mine.pcap<",
+        "#0 10.0.0.1:50000 &gt; 192.0.2.1:80",
+        "repair lost again",
+        "3.0 s",
+        ">open, not stalled<",
+        ">time since the capture began, s<",
+    ] {
         assert!(svg.contains(words), "{words}: {svg}");
     }
     for name in ["flows", "stalls"] {
@@ -308,8 +315,16 @@ fn a_capture_is_fitted_and_another_queue_tried() {
     let fitted = place.0.join("fitted/mine.toml").display().to_string();
     let asked = [to.as_str(), &back, "--what-if", "taq", "--what-if", "codel", "--what-if-scenario", &fitted];
     let text = String::from_utf8(diagnose(&asked).stdout).unwrap();
-    for words in ["What if", "captured  ", "simulated as it is, fifo:", "simulated with codel", "(observed)"]
-    {
+    for words in [
+        "What if",
+        "measured     simulated",
+        "captured  ",
+        "simulated as it is, fifo:",
+        "simulated with codel",
+        "(observed)",
+        "dropped  repaired",
+        "Rule of thumb for this load:",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let all = json(&diagnose(&[&asked[..], &["--json"]].concat()));

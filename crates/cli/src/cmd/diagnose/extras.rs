@@ -63,6 +63,8 @@ struct Writing {
 
 /// Rows that are collected before they are written.
 const ROWS: u64 = 4096;
+/// The time axis of pictures. The page has the same origin.
+const TIME: &str = "time since the capture began, s";
 
 impl Extras {
     pub fn new(args: &Args, only: Option<u64>) -> anyhow::Result<Self> {
@@ -112,9 +114,10 @@ impl Extras {
         }
     }
 
-    /// Writes what was asked for. Gives what there is to say of it.
+    /// Writes what was asked for of captures with these names. Gives what there is to say of it.
     pub fn finish(self, name: &str, overall: &Overall, only: Option<&FlowReport>) -> anyhow::Result<Said> {
         let mut said = Said::default();
+        let short = short(name);
         if let Some(writing) = self.tables {
             writing.close()?;
         }
@@ -128,9 +131,9 @@ impl Extras {
                             trace.left_out()
                         ));
                     }
-                    sequence::svg(name, flow, trace)
+                    sequence::svg(&short, flow, trace)
                 }
-                _ => self.bars.svg(name, overall),
+                _ => self.bars.svg(&short, overall),
             };
             narrows_plot::save_as(&svg, file).with_context(|| format!("--picture {}", file.display()))?;
         }
@@ -141,6 +144,16 @@ impl Extras {
             said.json.push(("what_if", answer.json));
         }
         Ok(said)
+    }
+}
+
+/// Names of files without their folders: the first, and how many more there are.
+fn short(names: &str) -> String {
+    let mut files = names.split(", ").map(|name| name.rsplit('/').next().unwrap_or(name));
+    let first = files.next().unwrap_or_default();
+    match files.count() {
+        0 => first.to_owned(),
+        more => format!("{first} and {more} more"),
     }
 }
 
@@ -190,4 +203,16 @@ pub fn columns(table: narrows_diagnose::ColumnTable) -> Vec<Column> {
         Column { name: name.to_owned(), data }
     };
     table.columns.into_iter().map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn titles_name_files_without_folders() {
+        assert_eq!(short("/var/tmp/a.pcap"), "a.pcap");
+        assert_eq!(short("up/a.pcap, down/b.pcap, c.pcap"), "a.pcap and 2 more");
+        assert_eq!((short("eth0"), short("-")), ("eth0".to_owned(), "-".to_owned()));
+    }
 }

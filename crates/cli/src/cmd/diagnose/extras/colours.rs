@@ -1,5 +1,5 @@
-//! One colour for each cause, told apart by colour-blind eyes as far as eleven can be: losses warm, what no network
-//! is to blame for cool.
+//! One colour for each cause, told apart by colour-blind eyes as far as so many can be: losses warm, waits in a queue
+//! steel blue, what no network is to blame for cool, what is not known grey.
 
 use narrows_diagnose::{Cause, Repair};
 
@@ -22,12 +22,12 @@ pub const fn cause(cause: Cause) -> &'static str {
         Cause::AckDelayedOrLost => "#009e73",
         Cause::PacketDelay => "#b5a642",
         Cause::Closing => "#7f8a94",
-        Cause::AnswerLost => "#d55e00",
-        Cause::NoAnswer => "#4d4d4d",
-        Cause::WaitsTurn => "#c6d4df",
-        Cause::QueueBefore => "#9fb6c9",
-        Cause::QueueBehind => "#7e99b0",
-        Cause::Unknown => "#d9d9d9",
+        Cause::AnswerLost => "#8c510a",
+        Cause::NoAnswer => "#c49c78",
+        Cause::WaitsTurn => "#a9bdd3",
+        Cause::QueueBefore => "#6f93ba",
+        Cause::QueueBehind => "#3f6690",
+        Cause::Unknown => "#b3afa8",
     }
 }
 
@@ -46,12 +46,12 @@ pub const fn shade(cause: Cause) -> &'static str {
         Cause::AckDelayedOrLost => "#d9f0e8",
         Cause::PacketDelay => "#f3f0dc",
         Cause::Closing => "#e8eaec",
-        Cause::AnswerLost => "#fae3d3",
-        Cause::NoAnswer => "#e0e0e0",
-        Cause::WaitsTurn => "#f1f5f8",
-        Cause::QueueBefore => "#e6edf3",
-        Cause::QueueBehind => "#dde6ed",
-        Cause::Unknown => "#f4f4f4",
+        Cause::AnswerLost => "#eaddcf",
+        Cause::NoAnswer => "#f3ebe4",
+        Cause::WaitsTurn => "#eef2f6",
+        Cause::QueueBefore => "#e3eaf1",
+        Cause::QueueBehind => "#d7e0e9",
+        Cause::Unknown => "#f0efed",
     }
 }
 

@@ -14,6 +14,7 @@ const FEW: usize = 10;
 /// What was sent again for one reason: its words, its colour, and where it is drawn.
 type Again = (&'static str, &'static str, Vec<(f64, f64, f64)>);
 
+/// `name` is that of the capture.
 pub fn svg(name: &str, flow: &FlowReport, trace: &Trace) -> String {
     let repairs: HashMap<u64, Repair> =
         flow.events.iter().filter(|e| !e.inferred).map(|e| (e.frame, e.repair)).collect();
@@ -27,7 +28,7 @@ pub fn svg(name: &str, flow: &FlowReport, trace: &Trace) -> String {
     let mut looks = Looks::default();
     let panels: Vec<SequencePanel> = drawn
         .map(|(key, by)| SequencePanel {
-            title: format!("{key}"),
+            title: if trace.way(key).sent.is_empty() { format!("{key}: no data") } else { key.to_string() },
             ..panel(trace.way(key), &repairs, &mut looks, flow, *by)
         })
         .collect();
@@ -35,13 +36,14 @@ pub fn svg(name: &str, flow: &FlowReport, trace: &Trace) -> String {
     sequence_svg(&Sequence {
         title: format!("Connection {} of {name}", flow.number),
         subtitle: format!(
-            "{:.1} s of {lasted:.1} s in stalls, which are shaded by cause; {timeouts} timeouts, {} of them not seen; \
-             {} fast retransmits",
+            "{:.1} s of {lasted:.1} s in stalls, which are shaded by cause; timeouts: {timeouts}, of them not \
+             seen: {}; fast retransmits: {}",
             flow.stalled_s(),
             flow.counts().timeouts_inferred,
             flow.counts().fast_retransmits
         ),
         kinds: looks.kinds(),
+        time: super::TIME.to_owned(),
         panels,
     })
 }

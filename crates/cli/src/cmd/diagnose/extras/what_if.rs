@@ -1,5 +1,5 @@
-//! What another queue would have made of a capture: its workload and link are fitted, and simulated as they are and
-//! with other disciplines. All are diagnosed alike, so that the first two rows tell how far the fit can be trusted.
+//! What another queue would have made of a capture: its workload and link are fitted, and simulated as they are; where
+//! that comes out as it was measured, other disciplines are tried. All are diagnosed alike.
 
 use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use narrows_units::{Instant, Rate};
 use narrows_wire::Header;
 use serde_json::Value;
 
+mod agree;
 mod collect;
 mod follow;
 mod link;
@@ -25,8 +26,10 @@ mod tests;
 mod virtual_queue;
 mod workload;
 
+use agree::Agreement;
 use collect::{Collector, MOST_OBJECTS};
 use link::Link;
+use measure::Figures;
 use queue::BufferSize;
 use run::Simulated;
 use workload::Workload;
@@ -35,8 +38,6 @@ use workload::Workload;
 const SHORTEST_S: f64 = 10.0;
 /// Above this loss a queue was full at times.
 const LOSSY: f64 = 0.001;
-/// So many duplicate acknowledgments, none with a SACK block, are those of receivers without it.
-const MANY: u64 = 50;
 /// Packets a queue holds where nothing tells how many.
 const USUAL_QUEUE: u32 = 50;
 
@@ -44,13 +45,13 @@ const USUAL_QUEUE: u32 = 50;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(id = "what_if_options")]
 pub struct Args {
-    /// Fit the capture's workload and link, and simulate them as they are and with this discipline; can be repeated
+    /// Discipline to compare: users and link are fitted, and simulated with it if the fit holds. Repeatable
     #[arg(long, value_name = "DISCIPLINE", conflicts_with = "flow")]
     pub what_if: Vec<Spec>,
-    /// The thin link's rate, as 2mbit, instead of the greatest observed
+    /// Rate of the thin link, as 2mbit, instead of the one it sustained in the capture
     #[arg(long, value_name = "RATE", requires = "what_if")]
     pub rate: Option<Rate>,
-    /// What the queue there holds, packets (50) or a time (200ms), instead of what round trips tell
+    /// Size of its queue, in packets (50) or time (200ms), instead of the one that round trips tell
     #[arg(long, value_name = "SIZE", requires = "what_if")]
     pub buffer: Option<BufferSize>,
     /// Write the fitted scenario, with its logs beside it
@@ -148,30 +149,38 @@ impl WhatIf {
                 disciplines.push(spec);
             }
         }
-        let captured = self.collector.measure.figures(fit.workload.duration_s, over);
+        let captured = self.collector.figures(fit.link.way, over);
         // What is fitted is all that is needed from here on.
         self.collector = Collector::default();
-        let simulated = match &self.scenario {
+        let asked = Asked { fit: &fit, captured: &captured, disciplines: &disciplines, name, over, stop };
+        let (agreement, simulated) = match &self.scenario {
             Some(path) => {
                 if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
                     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
                 }
-                simulate(&fit, &disciplines, (path, name), over, stop)?
+                asked.simulate(path)?
             }
             None => {
                 let folder = scratch()?;
-                let done = simulate(&fit, &disciplines, (&folder.join("what-if.toml"), name), over, stop);
+                let done = asked.simulate(&folder.join("what-if.toml"));
                 let _ = std::fs::remove_dir_all(&folder);
                 done?
             }
         };
-        Ok(table::answer(&fit, &captured, &simulated, self.scenario.as_deref(), over))
+        let answer = table::Told {
+            fit: &fit,
+            captured: &captured,
+            agreement: &agreement,
+            simulated: &simulated,
+            over,
+        };
+        Ok(answer.answer(self.scenario.as_deref()))
     }
 
     /// Whether a workload can be fitted to what there is.
     fn check(&self) -> anyhow::Result<()> {
         let c = &self.collector;
-        let seconds = c.first.map_or(0.0, |first| c.last.since(first).as_secs_f64());
+        let seconds = c.seconds();
         ensure!(
             seconds >= SHORTEST_S,
             "{seconds:.1} s are too short to fit a workload to: expected {SHORTEST_S} s or more"
@@ -218,7 +227,6 @@ impl WhatIf {
             }
         };
         let timestamps = c.timestamps[0] * 2 > c.timestamps[1];
-        let duplicates: u64 = c.counts.iter().map(|n| n.dupacks).sum();
         let all: u64 = c.meters.iter().flat_map(|m| &m.passed).sum();
         Ok(Fit {
             rate_bps: match (&explained, rate_from) {
@@ -230,7 +238,7 @@ impl WhatIf {
             queue_from,
             stack: if timestamps { "linux" } else { "rfc" },
             // Linux without SACK is no preset, and rare.
-            recovery: (!timestamps && duplicates > MANY && !c.sack).then_some("newreno"),
+            recovery: (!timestamps && c.lacks_sack()).then_some("newreno"),
             other: c.other_bytes as f64 / (all + c.other_bytes).max(1) as f64,
             left_out: c.left_out,
             link,
@@ -281,17 +289,33 @@ fn scratch() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Each discipline on a thread of its own, as many at a time as there are cores.
-fn simulate(
-    fit: &Fit,
-    disciplines: &[String],
-    (path, name): (&Path, &str),
+/// What is to be simulated.
+struct Asked<'a> {
+    fit: &'a Fit,
+    captured: &'a Figures,
+    /// The fitted present first.
+    disciplines: &'a [String],
+    /// Of the capture.
+    name: &'a str,
     over: f64,
-    stop: &AtomicBool,
-) -> anyhow::Result<Vec<Simulated>> {
-    scenario::write(fit, disciplines, path, name)?;
-    let runs = run::runs(path)?;
-    run::all(&runs, fit, over, stop)
+    stop: &'a AtomicBool,
+}
+
+impl Asked<'_> {
+    /// The present, and the others only if it comes out as it was measured. The scenario has all of them.
+    fn simulate(&self, path: &Path) -> anyhow::Result<(Agreement, Vec<Simulated>)> {
+        scenario::write(self.fit, self.disciplines, path, self.name)?;
+        let runs = run::runs(path)?;
+        let (present, others) = runs.split_at(runs.len().min(1));
+        let mut simulated = run::all(present, self.fit, self.over, self.stop)?;
+        let Some(as_it_is) = simulated.first() else { bail!("nothing was simulated") };
+        let again = as_it_is.again.as_ref();
+        let agreement = Agreement::of(self.fit, self.captured, &as_it_is.figures, again);
+        if agreement.is_trusted() {
+            simulated.extend(run::all(others, self.fit, self.over, self.stop)?);
+        }
+        Ok((agreement, simulated))
+    }
 }
 
 /// Whether to go on.

@@ -9,6 +9,8 @@ use narrows_wire::{Flags, FlowKey, TcpHeader};
 const PAUSE_S: f64 = 1.0;
 /// Segments that are timed at once.
 const TIMED: usize = 8;
+/// The longest segment, bytes: a block that is longer tells of no single one.
+const MOST_TWICE: u32 = 65_535;
 
 /// What was asked for at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,8 +75,20 @@ impl EndState {
 pub struct Brought {
     /// Payload acknowledged, of the other end.
     pub acked: u64,
+    /// Payload of the other end that came although it was there (RFC 2883).
+    pub twice: u64,
     /// At most one of either kind.
     pub answers: [Option<Answer>; 2],
+}
+
+/// What a DSACK tells of: its first block lies below the acknowledgment, or within the second (RFC 2883, section 4).
+fn twice(tcp: &TcpHeader) -> u64 {
+    let blocks = tcp.sack.as_slice();
+    let Some((left, right)) = blocks.first().filter(|(left, right)| left.before(*right)) else { return 0 };
+    let within = |(l, r): &(SeqNum, SeqNum)| l.at_or_before(*left) && right.at_or_before(*r);
+    let tells = right.at_or_before(tcp.ack) || blocks.get(1).is_some_and(within);
+    let bytes = right.distance_from(*left).unsigned_abs();
+    if tells && bytes <= MOST_TWICE { u64::from(bytes) } else { 0 }
 }
 
 /// A connection.
@@ -146,6 +160,7 @@ impl Following {
         }
         if tcp.flags.has(Flags::ACK) {
             brought.answers[0] = self.answered(at, end);
+            brought.twice = twice(tcp);
             let (acked, answer) = self.acked(at, end, tcp);
             brought.acked = acked;
             brought.answers[0] = brought.answers[0].or(answer);

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use narrows_diagnose::{Counts, FlowReport};
 use serde_json::{Value, json};
 
+/// What is acknowledged at a link's rate comes out so far above it by the edges of a capture.
+const ABOVE: f64 = 1.05;
+
 /// Sums over connections.
 #[derive(Clone, Debug, Default)]
 pub struct Measure {
@@ -25,24 +28,25 @@ pub struct Figures {
     pub stall_p50_s: f64,
     /// And of one in a hundred.
     pub stall_p99_s: f64,
-    /// New payload of both directions.
+    /// Payload acknowledged in the thin direction.
     pub goodput_bps: f64,
-    /// Repairs of what was lost, over what was sent.
-    pub loss: f64,
+    /// Repairs of what was lost, over what was sent, of data.
+    pub repaired: f64,
     /// Expiries of timers.
     pub timeouts: u64,
 }
 
 impl Measure {
-    pub fn add(&mut self, flow: &FlowReport) {
-        self.counts.merge(&flow.counts());
+    /// A connection, and its counts without losses of SYNs.
+    pub fn add(&mut self, flow: &FlowReport, counts: &[Counts; 2]) {
+        counts.iter().for_each(|of| self.counts.merge(of));
         let longest = flow.longest().map_or(0.0, |s| s.length().as_secs_f64());
         let user = self.users.entry(flow.opener.address).or_default();
         *user = user.max(longest);
     }
 
-    /// Within so many seconds; a stall is long above `over`.
-    pub fn figures(&self, seconds: f64, over: f64) -> Figures {
+    /// With so much payload acknowledged within so many seconds; a stall is long above `over`.
+    pub fn figures(&self, acked: u64, seconds: f64, over: f64) -> Figures {
         let mut longest: Vec<f64> = self.users.values().copied().collect();
         longest.sort_by(f64::total_cmp);
         let long = longest.iter().filter(|s| **s > over).count();
@@ -51,50 +55,26 @@ impl Measure {
             stalled_over: long as f64 / longest.len().max(1) as f64,
             stall_p50_s: quantile(&longest, 0.5),
             stall_p99_s: quantile(&longest, 0.99),
-            goodput_bps: self.counts.bytes as f64 * 8.0 / seconds.max(1e-9),
-            loss: loss(&self.counts),
+            goodput_bps: acked as f64 * 8.0 / seconds.max(1e-9),
+            repaired: loss(&self.counts),
             timeouts: self.counts.timeouts,
         }
     }
 }
 
 impl Figures {
-    pub fn json(&self) -> Value {
+    /// Of a link with this rate.
+    pub fn json(&self, rate_bps: f64) -> Value {
         json!({
             "users": self.users, "stalled_over": self.stalled_over, "stall_p50_s": self.stall_p50_s,
-            "stall_p99_s": self.stall_p99_s, "goodput_bps": self.goodput_bps, "loss": self.loss,
+            "stall_p99_s": self.stall_p99_s, "goodput_bps": self.goodput_within(rate_bps), "repaired": self.repaired,
             "timeouts": self.timeouts,
         })
     }
 
-    /// In which respects it is far from another, in words.
-    pub fn differs(&self, other: &Self) -> Vec<String> {
-        let mut all = Vec::new();
-        if (self.loss - other.loss).abs() > 0.05 {
-            all.push(format!("loss {:.2} instead of {:.2}", other.loss, self.loss));
-        }
-        let (a, b) = (self.stalled_over, other.stalled_over);
-        if a.max(b) > 0.1 && a.max(b) > 2.0 * a.min(b) {
-            all.push(format!("{:.0} % of users with a long stall instead of {:.0} %", b * 100.0, a * 100.0));
-        }
-        // Below a second stalls are of no account, whatever their ratio.
-        for (what, a, b) in [
-            ("median stall", self.stall_p50_s, other.stall_p50_s),
-            ("worst stall", self.stall_p99_s, other.stall_p99_s),
-        ] {
-            if a.max(b) > 1.0 && a.max(b) > 2.0 * a.min(b) {
-                all.push(format!("{what} {b:.1} s instead of {a:.1} s"));
-            }
-        }
-        let (a, b) = (self.timeouts, other.timeouts);
-        if a.max(b) > 50 && a.max(b) > 2 * a.min(b) {
-            all.push(format!("{b} timeouts instead of {a}"));
-        }
-        let (a, b) = (self.goodput_bps, other.goodput_bps);
-        if a.max(b) > 1.2 * a.min(b) {
-            all.push(format!("goodput {:.0} kbit/s instead of {:.0}", b / 1e3, a / 1e3));
-        }
-        all
+    /// Goodput, if a link of this rate can carry it. More is acknowledged if a capture has holes, or the rate is wrong.
+    pub fn goodput_within(&self, rate_bps: f64) -> Option<f64> {
+        (self.goodput_bps <= ABOVE * rate_bps).then_some(self.goodput_bps)
     }
 }
 
@@ -110,4 +90,17 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let place = q * last as f64;
     let (low, part) = (place.floor() as usize, place.fract());
     sorted[low] + part * (sorted[(low + 1).min(last)] - sorted[low])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_goodput_is_above_what_its_link_carries() {
+        let of = |goodput_bps: f64| Figures { goodput_bps, ..Figures::default() };
+        assert_eq!(of(559e3).goodput_within(592e3), Some(559e3));
+        assert_eq!(of(61_928e3).goodput_within(3292e3), None);
+        assert_eq!(of(61_928e3).json(3292e3)["goodput_bps"], Value::Null);
+    }
 }

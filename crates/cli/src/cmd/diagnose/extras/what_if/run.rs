@@ -11,7 +11,9 @@ use narrows_scenario::Scenario;
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::{Captured, Reader};
 
-use super::measure::{Figures, Measure};
+use super::agree::Again;
+use super::collect::Collector;
+use super::measure::Figures;
 use super::{Fit, unless};
 
 /// The only seed: what varies between seeds is small beside what a fit leaves out.
@@ -23,6 +25,8 @@ const OWN: [&str; 7] =
 /// A run.
 pub struct Run {
     pub discipline: String,
+    /// It is the fitted present.
+    as_it_is: bool,
     scenario: std::sync::Arc<Scenario>,
 }
 
@@ -36,17 +40,27 @@ pub struct Simulated {
     pub before: Option<Figures>,
     /// What the simulator itself says.
     pub own: Vec<(&'static str, f64)>,
+    /// What the fit finds in it, of the fitted present.
+    pub again: Option<Again>,
+}
+
+impl Simulated {
+    /// Packets that the queue dropped, over those that came to it; nothing if none came.
+    pub fn dropped(&self) -> Option<f64> {
+        self.own.iter().find(|(name, _)| *name == "loss").map(|(_, share)| *share).filter(|s| s.is_finite())
+    }
 }
 
 /// Reads a scenario that was written.
 pub fn runs(path: &Path) -> anyhow::Result<Vec<Run>> {
     let (plan, _) = RunPlan::load(path, &[])?;
     let at = plan.axes.iter().position(|a| a.name == "discipline");
-    let run = |job: &narrows_runner::Job| Run {
+    let run = |(n, job): (usize, &narrows_runner::Job)| Run {
         discipline: at.and_then(|at| job.coords.get(at).cloned()).unwrap_or_default(),
+        as_it_is: n == 0,
         scenario: job.scenario.clone(),
     };
-    Ok(plan.jobs.iter().map(run).collect())
+    Ok(plan.jobs.iter().enumerate().map(run).collect())
 }
 
 /// As many at a time as there are cores; in the order of the runs.
@@ -76,35 +90,39 @@ fn next_of<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> 
 fn one(run: &Run, fit: &Fit, over: f64, stop: &AtomicBool) -> anyhow::Result<Simulated> {
     let results = narrows_sim::run(&run.scenario, SEED, &mut |_| unless(stop))
         .map_err(|e| anyhow!("{}: {e}", run.discipline))?;
-    let seen = |point: &str| -> anyhow::Result<Figures> {
+    let seen = |point: &str| -> anyhow::Result<Collector> {
         let mut packets = Vec::new();
         let both = |link: &str| link.strip_suffix(".back").unwrap_or(link) == point;
         for (link, file) in results.captures.iter().filter(|(link, _)| both(link)) {
             read(file, &mut packets).with_context(|| format!("{}: {link}", run.discipline))?;
         }
         packets.sort_by_key(|(at, _)| *at);
-        Ok(measured(&packets).figures(fit.workload.duration_s, over))
+        Ok(collected(&packets))
     };
+    let way = fit.link.way;
     let point = if fit.link.before { "before" } else { "thin" };
     let own = |name: &'static str| Some((name, *results.summary.get(name)?));
+    let mut here = seen(point)?;
     Ok(Simulated {
         discipline: run.discipline.clone(),
-        figures: seen(point)?,
-        before: if fit.link.before { None } else { Some(seen("before")?) },
+        figures: here.figures(way, over),
+        before: if fit.link.before { None } else { Some(seen("before")?.figures(way, over)) },
         own: OWN.into_iter().filter_map(own).collect(),
+        again: if run.as_it_is { Again::of(&mut here, fit) } else { None },
     })
 }
 
-fn measured(packets: &[(Instant, Captured)]) -> Measure {
+fn collected(packets: &[(Instant, Captured)]) -> Collector {
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
-    let mut measure = Measure::default();
+    let mut collector = Collector::default();
     for (at, packet) in packets {
-        analyzer.packet(*at, packet.frame, &packet.header);
-        analyzer.finished().for_each(|flow| measure.add(&flow));
+        let number = analyzer.packet(*at, packet.frame, &packet.header);
+        collector.packet(number, *at, &packet.header);
+        analyzer.finished().for_each(|flow| collector.flow(&flow));
     }
     analyzer.finish();
-    analyzer.finished().for_each(|flow| measure.add(&flow));
-    measure
+    analyzer.finished().for_each(|flow| collector.flow(&flow));
+    collector
 }
 
 pub fn read(file: &[u8], packets: &mut Vec<(Instant, Captured)>) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use narrows_models::plan::{DropTailBuffer, SharedLink};
 use narrows_units::{Bytes, Duration, Rate};
 use serde_json::{Value, json};
 
+use super::agree::Agreement;
 use super::measure::Figures;
 use super::run::Simulated;
 use super::{Answer, Fit};
@@ -15,98 +16,115 @@ use super::{Answer, Fit};
 /// Width of the first column.
 const NAMES: usize = 34;
 
-pub fn answer(
-    fit: &Fit,
-    captured: &Figures,
-    simulated: &[Simulated],
-    scenario: Option<&Path>,
-    over: f64,
-) -> Answer {
-    let plan = crate::cmd::plan::sentence(&shared(fit)).ok();
-    let as_it_is = simulated.first().map(|s| s.figures).unwrap_or_default();
-    let differs = captured.differs(&as_it_is);
-    let remarks = fit.remarks();
-    let mut text = format!("\nWhat if\n\n{}\n", fitted(fit));
-    let _ = writeln!(text, "{}", head(over));
-    let _ = writeln!(text, "{}", row("captured", captured));
-    text.push_str(&rows(simulated));
-    let _ = writeln!(text, "\n{}", trust(&differs));
-    for remark in &remarks {
-        let _ = writeln!(text, "Note: {remark}.");
-    }
-    if let Some(plan) = &plan {
-        let _ = writeln!(text, "By the models, for what was under way at a time: {plan}");
-    }
-    if let Some(file) = scenario {
-        let _ = writeln!(text, "The scenario: {}", file.display());
-    }
-    let rows: Vec<Value> = simulated
-        .iter()
-        .map(|run| {
-            let own: serde_json::Map<String, Value> =
-                run.own.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-            json!({
-                "discipline": run.discipline, "figures": run.figures.json(),
-                "before": run.before.map(|f| f.json()), "simulator": own,
-            })
-        })
-        .collect();
-    let json = json!({
-        "fit": fit_json(fit), "over_s": over, "captured": captured.json(), "simulated": rows,
-        "differs": differs, "remarks": remarks, "plan": plan,
-        "scenario": scenario.map(|s| s.display().to_string()),
-    });
-    Answer { text, json }
+/// What is to be told.
+pub struct Told<'a> {
+    pub fit: &'a Fit,
+    pub captured: &'a Figures,
+    pub agreement: &'a Agreement,
+    /// The fitted present, and others if the fit is trusted.
+    pub simulated: &'a [Simulated],
+    /// A stall is long above, seconds.
+    pub over: f64,
 }
 
-/// The fitted present as the capture saw it; where that is behind the queue, it and all others also before it.
-fn rows(simulated: &[Simulated]) -> String {
-    let mut text = String::new();
-    for (n, run) in simulated.iter().enumerate() {
-        if n == 0 {
-            let _ =
-                writeln!(text, "{}", row(&format!("simulated as it is, {}", run.discipline), &run.figures));
-        }
-        match (n, &run.before) {
-            (0, None) => {}
-            (0, Some(before)) => {
-                let _ = writeln!(text, "{}", row("seen before the queue:", before));
-            }
-            (_, before) => {
-                let seen = before.as_ref().unwrap_or(&run.figures);
-                let _ = writeln!(text, "{}", row(&format!("simulated with {}", run.discipline), seen));
+impl Told<'_> {
+    /// With the file that was written, if one was.
+    pub fn answer(&self, scenario: Option<&Path>) -> Answer {
+        let Self { fit, agreement, .. } = self;
+        let trusted = agreement.is_trusted();
+        let plan = if trusted { crate::cmd::plan::sentence(&shared(fit)).ok() } else { None };
+        let remarks = fit.remarks();
+        let mut text = format!("\nWhat if\n\n{}\n{}", fitted(fit), agreement.text());
+        if trusted {
+            let _ = write!(text, "\n{}", self.rows());
+            for remark in &remarks {
+                let _ = writeln!(text, "Note: {remark}.");
             }
         }
+        if let Some(plan) = &plan {
+            let _ = writeln!(text, "Rule of thumb for this load: {plan}");
+        }
+        if let Some(file) = scenario {
+            let _ = writeln!(text, "Scenario: {}", file.display());
+        }
+        let json = json!({
+            "fit": fit_json(fit), "over_s": self.over, "captured": self.captured.json(fit.rate_bps),
+            "agreement": agreement.json(), "trusted": trusted, "why_not": agreement.why_not(),
+            "simulated": self.simulated.iter().map(|run| run_json(run, fit)).collect::<Vec<_>>(),
+            "remarks": remarks, "plan": plan, "scenario": scenario.map(|s| s.display().to_string()),
+        });
+        Answer { text, json }
     }
-    text
+
+    /// The capture and the fitted present as they are seen there; where that is behind the queue, all that is simulated
+    /// also before it.
+    fn rows(&self) -> String {
+        let row = |name: &str, f: &Figures, lost| row(name, f, self.fit.rate_bps, lost);
+        let mut lines = vec![head(self.over)];
+        lines.push(row(
+            "captured",
+            self.captured,
+            Lost { dropped: None, repaired: Some(self.captured.repaired) },
+        ));
+        for (n, run) in self.simulated.iter().enumerate() {
+            let dropped = run.dropped();
+            match (n, &run.before) {
+                (0, before) => {
+                    let name = format!("simulated as it is, {}", run.discipline);
+                    let lost = Lost { dropped, repaired: Some(run.figures.repaired) };
+                    lines.push(row(&name, &run.figures, lost));
+                    if let Some(before) = before {
+                        let lost = Lost { dropped, repaired: Some(before.repaired) };
+                        lines.push(row("seen before the queue:", before, lost));
+                    }
+                }
+                (_, before) => {
+                    let seen = before.as_ref().unwrap_or(&run.figures);
+                    let lost = Lost { dropped, repaired: None };
+                    lines.push(row(&format!("simulated with {}", run.discipline), seen, lost));
+                }
+            }
+        }
+        lines.push(
+            "\ndropped: share of packets dropped by the queue; repaired: share of data packets sent again for a loss.\n"
+                .to_owned(),
+        );
+        lines.join("\n")
+    }
 }
 
-/// How far the fit can be trusted.
-fn trust(differs: &[String]) -> String {
-    if differs.is_empty() {
-        "The second row is near the first: the fit holds for this link as it is.".to_owned()
-    } else {
-        format!("Do not trust the simulation far: of the link as it is, it shows {}.", differs.join(", "))
-    }
+/// Two shares that are not the same: a capture shows no queue, and copies may be sent of what none dropped.
+struct Lost {
+    dropped: Option<f64>,
+    repaired: Option<f64>,
+}
+
+fn run_json(run: &Simulated, fit: &Fit) -> Value {
+    let own: serde_json::Map<String, Value> =
+        run.own.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    json!({
+        "discipline": run.discipline, "figures": run.figures.json(fit.rate_bps), "dropped": run.dropped(),
+        "before": run.before.map(|f| f.json(fit.rate_bps)), "simulator": own,
+    })
 }
 
 fn fitted(fit: &Fit) -> String {
     let w = &fit.workload;
     let [least, median, most] = w.rtt_s.map(|s| format!("{:.0}", s * 1e3));
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let finite = |objects| format!("{} of {:.0} B on average", count(objects, "transfer"), w.object_bytes);
     let transfers = match (w.endless, w.objects) {
-        (endless, 0) => format!("{endless} transfers without end"),
-        (0, objects) => format!("{objects} transfers of {:.0} B on average", w.object_bytes),
-        (endless, objects) => {
-            format!("{endless} transfers without end and {objects} of {:.0} B on average", w.object_bytes)
-        }
+        (endless, 0) => format!("{} without end", count(endless, "transfer")),
+        (0, objects) => finite(objects),
+        (endless, objects) => format!("{} without end and {}", count(endless, "transfer"), finite(objects)),
     };
     format!(
-        "Fitted: {} users, {transfers}; {:.1} under way at a time.\n\
-         Thin link {}: {:.0} kbit/s ({}), drop-tail of {} packets ({}); packets to {} B;\n\
+        "Fitted: {}, {transfers}; {:.1} under way at a time.\n\
+         Bottleneck {}: {:.0} kbit/s ({}), drop-tail of {} packets ({}); packets to {} B;\n\
          round trips without queue {least} to {most} ms, half of them to {median}; senders: {}.\n",
-        w.users,
+        count(w.users, "user"),
         w.busy,
-        if fit.link.way == 1 { "towards who opens connections" } else { "from who opens connections" },
+        if fit.link.way == 1 { "towards the clients" } else { "from the clients" },
         fit.rate_bps / 1e3,
         fit.rate_from.word(),
         fit.queue_packets,
@@ -118,25 +136,28 @@ fn fitted(fit: &Fit) -> String {
 
 fn head(over: f64) -> String {
     format!(
-        "{:NAMES$} {:>9} {:>9} {:>9} {:>9} {:>6} {:>9}",
+        "{:NAMES$} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9} {:>9}",
         "",
         format!("over {over} s"),
         "stall p50",
         "p99",
         "kbit/s",
-        "loss",
+        "dropped",
+        "repaired",
         "timeouts"
     )
 }
 
-fn row(name: &str, f: &Figures) -> String {
+fn row(name: &str, f: &Figures, rate_bps: f64, lost: Lost) -> String {
+    let share = |part: Option<f64>| part.map_or("-".to_owned(), |p| format!("{:.1} %", p * 100.0));
+    let goodput = f.goodput_within(rate_bps).map_or("-".to_owned(), |bps| format!("{:.0}", bps / 1e3));
     format!(
-        "{name:NAMES$} {:>7.0} % {:>7.1} s {:>7.1} s {:>9.0} {:>6.3} {:>9}",
+        "{name:NAMES$} {:>7.0} % {:>7.1} s {:>7.1} s {goodput:>9} {:>8} {:>9} {:>9}",
         f.stalled_over * 100.0,
         f.stall_p50_s,
         f.stall_p99_s,
-        f.goodput_bps / 1e3,
-        f.loss,
+        share(lost.dropped),
+        share(lost.repaired),
         f.timeouts
     )
 }

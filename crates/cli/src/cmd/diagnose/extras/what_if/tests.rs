@@ -41,7 +41,11 @@ const LINKS: &str = r#"
 
 /// Packets of both directions of a link, by time.
 fn simulate(traffic: &str, link: &str) -> Vec<(Instant, Captured)> {
-    let runs = Experiment::parse(&format!("{LINKS}\n{traffic}"), &[]).unwrap().expand().unwrap();
+    simulated(LINKS, traffic, link)
+}
+
+fn simulated(links: &str, traffic: &str, link: &str) -> Vec<(Instant, Captured)> {
+    let runs = Experiment::parse(&format!("{links}\n{traffic}"), &[]).unwrap().expand().unwrap();
     let results =
         narrows_sim::run(&runs[0].scenario, runs[0].seed, &mut |_| ControlFlow::Continue(())).unwrap();
     let mut packets = Vec::new();
@@ -92,12 +96,13 @@ fn resembles(told: &Value) {
     let both = |name: &str| {
         (of(told, &format!("/captured/{name}")), of(told, &format!("/simulated/0/figures/{name}")))
     };
-    let (captured, simulated) = both("loss");
-    assert!((captured - simulated).abs() < 0.05, "loss: {captured} and {simulated}");
+    let (captured, simulated) = both("repaired");
+    assert!((captured - simulated).abs() < 0.05, "repaired: {captured} and {simulated}");
     let (captured, simulated) = both("stall_p50_s");
     assert!(captured < 2.0 * simulated && simulated < 2.0 * captured, "stalls: {captured} and {simulated}");
     let (captured, simulated) = both("goodput_bps");
     assert!((captured / simulated - 1.0).abs() < 0.1, "goodput: {captured} and {simulated}");
+    assert_eq!((&told["trusted"], &told["why_not"]), (&true.into(), &serde_json::json!([])));
 }
 
 const LONG: &str = "[[traffic]]\nkind = \"long\"\nflows = 40\nopened_by = \"receiver\"\n";
@@ -116,7 +121,7 @@ fn endless_flows_come_back_before_the_link() {
     near(&told, "/fit/endless", 40.0, 0.05);
     assert_eq!(told["fit"]["capture"], "before");
     resembles(&told);
-    assert!(of(&told, "/simulated/1/figures/loss") < 0.05 && told["simulated"][1]["discipline"] == "taq");
+    assert!(of(&told, "/simulated/1/dropped") < 0.05 && told["simulated"][1]["discipline"] == "taq");
     assert!(of(&told, "/simulated/1/figures/stall_p50_s") < 2.0);
 }
 
@@ -147,7 +152,7 @@ fn behind_the_link_the_rate_is_exact_and_the_rest_is_rough() {
     resembles(&told);
     assert!(told["remarks"].to_string().contains("behind the queue"));
     // What is lost in the queue, and who waits for admission, is seen before it.
-    assert!(of(&told, "/simulated/0/before/loss") > of(&told, "/simulated/0/figures/loss"));
+    assert!(of(&told, "/simulated/0/before/repaired") > of(&told, "/simulated/0/figures/repaired"));
 }
 
 #[test]
@@ -159,10 +164,29 @@ fn a_link_that_is_seldom_full_has_its_rate_guessed_or_given() {
         (&told["fit"]["rate_from"], &told["fit"]["queue_from"]),
         (&"guessed".into(), &"guessed".into())
     );
+    // No other queue is compared.
+    assert_eq!((&told["trusted"], told["simulated"].as_array().map(Vec::len)), (&false.into(), Some(1)));
+    assert_eq!(told["plan"], Value::Null);
+    assert!(told["why_not"].to_string().contains("give it with --rate"), "{}", told["why_not"]);
     let args = Args { rate: "1mbit".parse().ok(), buffer: "30".parse().ok(), ..taq() };
     let told = asked(&packets, args).finish("few", 5.0, &AtomicBool::new(false)).unwrap().json;
     assert_eq!((of(&told, "/fit/rate_bps"), of(&told, "/fit/queue_packets")), (1e6, 30.0));
     near(&told, "/fit/rtt_p50_s", 0.113, 0.1);
+}
+
+/// The queue in the capture is another than drop-tail: what is simulated as it is comes out otherwise.
+#[test]
+fn a_queue_that_is_not_drop_tail_is_not_compared_with_others() {
+    let links = LINKS.replace("fifo:25", "taq");
+    let packets = simulated(&links, LONG, "before");
+    let answer = asked(&packets, taq()).finish("known", 5.0, &AtomicBool::new(false)).unwrap();
+    assert_eq!(answer.json["trusted"], false, "{}", answer.text);
+    near(&answer.json, "/fit/rate_bps", 1e6, 0.05);
+    let lines: Vec<&str> = answer.text.lines().filter(|l| l.contains("not trusted")).collect();
+    assert!(matches!(lines[..], [line] if line.contains(" instead of ")), "{}", answer.text);
+    for words in ["simulated with", "Rule of thumb", "over 5 s"] {
+        assert!(!answer.text.contains(words), "{words}: {}", answer.text);
+    }
 }
 
 /// Presets of the simulator's TCP allow not every setting beside each other.
@@ -177,7 +201,8 @@ fn senders_are_told_by_their_options() {
     ] {
         let told = answer(&simulate(&format!("{LONG}tcp = {{ {tcp} }}\n"), "before"));
         assert_eq!(told["fit"]["senders"], senders);
-        let [captured, simulated] = ["/captured/loss", "/simulated/0/figures/loss"].map(|p| of(&told, p));
+        let [captured, simulated] =
+            ["/captured/repaired", "/simulated/0/figures/repaired"].map(|p| of(&told, p));
         assert!((captured - simulated).abs() < 0.05, "{tcp}: {captured} and {simulated}");
     }
 }
