@@ -218,12 +218,11 @@ fn for_reader(text: &str, reader: IpAddr) -> String {
             }
         }
         link.notices.clear();
+        let theirs = |user: &str| is_theirs(user, reader.to_canonical());
+        link.sight.users.retain(|u| theirs(&u.user));
+        link.sight.stalls_now.retain(|s| theirs(&s.user));
+        link.sight.stalls_last.retain(|s| theirs(&s.user));
     }
-    let theirs = |user: &str| is_theirs(user, reader.to_canonical());
-    let sight = &mut status.sight;
-    sight.users.retain(|u| theirs(&u.user));
-    sight.stalls_now.retain(|s| theirs(&s.user));
-    sight.stalls_last.retain(|s| theirs(&s.user));
     status.notices.clear();
     serde_json::to_string(&status).unwrap_or_default()
 }
@@ -275,6 +274,10 @@ mod tests {
         let seen: Status = serde_json::from_str(&for_reader(&text, "10.0.0.2".parse().unwrap())).unwrap();
         assert_eq!(seen.sight.stalls_now, [stall("10.0.0.2")]);
         assert_eq!((seen.sight.stalls_last.len(), seen.sight.users.len()), (0, 0));
+        let links = vec![Status { name: Some("north".into()), ..status }];
+        let text = serde_json::to_string(&Status { links, ..Status::default() }).unwrap();
+        let seen: Status = serde_json::from_str(&for_reader(&text, "10.0.0.2".parse().unwrap())).unwrap();
+        assert_eq!((seen.links[0].sight.stalls_now.len(), seen.links[0].sight.users.len()), (1, 0));
     }
 
     #[test]

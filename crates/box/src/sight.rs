@@ -1,12 +1,16 @@
 //! Sight: what every connection does, live, who stalls and why.
 //!
 //! It stands beside the disciplines, so it knows the same whatever queues, and also where nothing does
-//! (`--observe`): it is shown each packet as it comes, as it leaves, and as it is dropped or refused. A stall is a time
-//! without progress above 200 ms and two round trips while something is under way or asked for, as `narrows diagnose`
-//! has it. One of these belongs to one link.
+//! (`--observe`): it is shown each packet as it comes, as it leaves, and as it is dropped or refused. One of these
+//! belongs to one link.
+//!
+//! A stall is a silence of more than a second and three round trips while something is under way or asked for; if a
+//! repair is awaited (of a drop here, or by a timer that has expired) of 200 ms and two round trips, as in a capture.
+//! A packet that stands in the box's queue waits for its turn: that is service, and no part of a silence.
 
 mod book;
 mod cause;
+mod covered;
 mod datagram;
 mod histogram;
 mod judge;
@@ -125,7 +129,10 @@ impl Sight {
         };
         record.seen = came;
         match &header.tcp {
-            Some(tcp) => record.tcp(came, d, tcp, gaps, &mut self.book),
+            Some(tcp) => {
+                self.book.acknowledgments[d] += u64::from(tcp.flags.has(narrows_wire::Flags::ACK));
+                record.tcp(came, d, tcp, gaps, &mut self.book);
+            }
             None => record.datagram(came, d, header, &mut self.book),
         }
         record.halves[d].queued = record.halves[d].queued.saturating_add(1);
@@ -162,6 +169,8 @@ impl Sight {
         let (now, d) = (Micros::at(now), direction as usize);
         let waited = now.since(mark.came);
         record.left(d, now, waited, header);
+        let data = header.tcp.as_ref().is_none_or(|tcp| tcp.payload > 0);
+        self.book.carried(record.user, d, header.len.0, data.then_some(waited));
         if header.tcp.is_none() {
             self.book.goodput(d, header.len.0.min(u64::from(u32::MAX)) as u32);
         }
@@ -206,8 +215,8 @@ impl Record {
         self.halves[d].queued = self.halves[d].queued.saturating_sub(1);
         // What carries no data acknowledges that of the other direction.
         let half = &mut self.halves[if data { d } else { 1 - d }];
-        let ms = waited.as_millis().min(u64::from(u16::MAX)) as u16;
-        half.wait_ms = half.wait_ms.max(ms);
+        let begun = if header.tcp.is_some() { half.since } else { half.waits_since };
+        half.turn_ends(waited, now.since(begun));
         if let Some(tcp) = &header.tcp {
             half.sample_left(now, tcp);
         }

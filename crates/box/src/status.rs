@@ -71,6 +71,19 @@ impl Status {
         if self.links.is_empty() { std::slice::from_ref(self) } else { &self.links }
     }
 
+    /// Admission control where users wait for it; where nobody does, that of one direction, if there is any.
+    #[must_use]
+    pub fn admissions(&self) -> Vec<&AdmissionReport> {
+        let mut all: Vec<_> =
+            [&self.down, &self.up].iter().filter_map(|d| d.report.admission.as_ref()).collect();
+        if all.iter().any(|a| a.waiting > 0) {
+            all.retain(|a| a.waiting > 0);
+        } else {
+            all.truncate(1);
+        }
+        all
+    }
+
     /// The same, to be changed.
     pub fn each_mut(&mut self) -> &mut [Self] {
         if self.links.is_empty() { std::slice::from_mut(self) } else { &mut self.links }

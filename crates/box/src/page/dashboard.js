@@ -6,19 +6,24 @@
   const SVG = "http://www.w3.org/2000/svg";
   const PACE_MS = 5000, KEPT_S = 3600;
   const LEFT = 78, RIGHT = 8, TOP = 8, BOTTOM = 24;
-  const STATES = ["opening", "moving", "stalled", "idle"];
-  const STATE_COLOURS = ["--c1", "--c2", "--c5", "--c7"];
+  /** States of connections in the order of a sample's counts. What is normal is blue or grey. */
+  const STATES = ["opening", "moving", "waiting", "stalled", "idle"];
+  const STATE_WORDS = ["opening", "moving", "waiting their turn", "stalled", "idle"];
+  const STATE_COLOURS = ["--c4", "--c0", "--c8", "--c5", "--c9"];
+  /** Where packets were lost, after a stall. */
+  const LOST = { before: "lost before the box", here: "dropped by the box", behind: "lost behind the box", both: "lost in several places", unknown: "" };
   /** Upper ends of the heat map's colours, seconds. */
   const HEAT = [0, 1, 2, 5, 10, Infinity];
-  const HEAT_WORDS = ["none", "up to 1 s", "2 s", "5 s", "10 s", "longer"];
+  const HEAT_WORDS = ["none", "up to 1 s", "up to 2 s", "up to 5 s", "up to 10 s", "longer"];
 
   /** @typedef {{name: string, colour: string, values: (number|null)[], dashed?: boolean}} Line */
-  /** @typedef {{at_s: number, down: any, up: any, states: number[], stalled: number[], users_waited: number, users_stalled: number, waiting: number}} Sample */
+  /** @typedef {{at_s: number, down: any, up: any, states: number[], stalled: number[], users_stalled: number, at_admission: number}} Sample */
 
   /** @type {Sample[]} */ let samples = [];
   /** @type {Map<number, any>} */ const stalls = new Map();
   /** @type {any} */ let status = null;
-  let minutes = 60;
+  /** Minutes that are shown, and whether somebody has chosen them. */
+  let minutes = 5, fixed = false;
   /** @type {string|null} */ let chosen = null;
   /** Where the cursor of each chart is, as steps back from its end. @type {Map<string, number>} */
   const cursors = new Map();
@@ -46,17 +51,28 @@
   const bits = (n) => n == null ? "–" : n >= 1e9 ? (n / 1e9).toFixed(2) + " Gbit/s" : n >= 1e6 ? (n / 1e6).toFixed(2) + " Mbit/s" : (n / 1e3).toFixed(1) + " kbit/s";
   /** @param {number|null|undefined} s */
   const secs = (s) => s == null ? "–" : s < 10 ? s.toFixed(1) + " s" : s < 100 ? s.toFixed(0) + " s" : s < 6000 ? (s / 60).toFixed(0) + " min" : (s / 3600).toFixed(1) + " h";
+  /** @param {number} n */
+  const bytes = (n) => n >= 1e9 ? (n / 1e9).toFixed(2) + " GB" : n >= 1e6 ? (n / 1e6).toFixed(1) + " MB" : (n / 1e3).toFixed(0) + " kB";
+  /** @param {number} part */
+  const percent = (part) => (part * 100).toFixed(0) + " %";
   /** @param {number|null} n */
   const count = (n) => n == null ? "–" : String(n);
   /** @param {string} name */
   const spaced = (name) => name.replaceAll("_", " ");
 
-  /** Round numbers from 0 to at least `max`. @param {number} max */
-  const ticks = (max) => {
+  /** Shows or hides the card around an element. @param {string} id @param {boolean} shown */
+  const card = (id, shown) => {
+    const section = $(id).closest("section");
+    if (section) section.hidden = !shown;
+  };
+
+  /** Round numbers from 0 to at least `max`. @param {number} max @param {boolean} whole */
+  const ticks = (max, whole) => {
     const step = 10 ** Math.floor(Math.log10(max / 4 || 1));
     const by = [1, 2, 5, 10].map((k) => k * step).find((s) => max / s <= 4) || step * 10;
     const all = [];
-    for (let t = 0; t < max + by; t += by) all.push(t);
+    const wide = whole ? Math.max(1, by) : by;
+    for (let t = 0; t < max + wide; t += wide) all.push(t);
     return all;
   };
 
@@ -76,9 +92,9 @@
     return { root, width, height };
   };
 
-  /** Axes: values on the left, minutes below. @param {Element} root @param {number} width @param {number} height @param {number} max @param {(n: number) => string} unit */
-  const axes = (root, width, height, max, unit) => {
-    const marks = ticks(max), top = marks[marks.length - 1];
+  /** Axes: values on the left, minutes below. @param {Element} root @param {number} width @param {number} height @param {number} max @param {(n: number) => string} unit @param {boolean} whole */
+  const axes = (root, width, height, max, unit, whole) => {
+    const marks = ticks(max, whole), top = marks[marks.length - 1];
     const y = (/** @type {number} */ v) => height - BOTTOM - (v / top) * (height - TOP - BOTTOM);
     for (const t of marks) {
       svg("line", { x1: LEFT, x2: width - RIGHT, y1: y(t), y2: y(t), class: "grid" }, root);
@@ -101,7 +117,7 @@
     const end = data[data.length - 1].at_s;
     const sums = data.map((_, i) => lines.reduce((sum, l) => sum + (l.values[i] || 0), 0));
     const highest = stacked ? Math.max(...sums) : Math.max(...lines.flatMap((l) => l.values.map((v) => v || 0)));
-    const { x, y } = axes(root, width, height, Math.max(highest, stacked ? 1 : 1000), unit);
+    const { x, y } = axes(root, width, height, Math.max(highest, stacked ? 1 : 1000), unit, stacked);
     const base = data.map(() => 0);
     for (const line of lines) {
       const at = (/** @type {number} */ i) => x(end - data[i].at_s).toFixed(1);
@@ -124,7 +140,7 @@
       cursor.setAttribute("visibility", back > 0 ? "visible" : "hidden");
       cursor.setAttribute("x1", x(ago).toFixed(1));
       cursor.setAttribute("x2", x(ago).toFixed(1));
-      legend.replaceChildren(html("span", back > 0 ? `${secs(ago)} ago` : "now", "dim"), ...lines.map((l) => key(l.colour, `${l.name} ${unit(l.values[i])}`)));
+      legend.replaceChildren(...lines.map((l) => key(l.colour, `${l.name} ${unit(l.values[i])}`)), html("span", back > 0 ? `${secs(ago)} ago` : "", "dim when"));
     };
     operate(root, data.length, point, (px) => {
       const ago = (1 - (px - LEFT) / (width - LEFT - RIGHT)) * minutes * 60;
@@ -190,9 +206,9 @@
     for (const side of /** @type {const} */ (["down", "up"])) {
       const of = (/** @type {string} */ what) => shown().map((s) => s[side][what]);
       const lines = [
-        { name: "link", colour: "--c0", values: of("link_bps") },
-        { name: "goodput", colour: "--c2", values: of("goodput_bps") },
-        { name: "rate", colour: "--c7", values: of("rate_bps"), dashed: true },
+        { name: "carried", colour: "--c0", values: of("link_bps") },
+        { name: "of that new data", colour: "--c2", values: of("goodput_bps") },
+        { name: "rate of the link", colour: "--c7", values: of("rate_bps"), dashed: true },
       ];
       chart(side, `Link, goodput and rate, ${side}`, lines, bits, false);
     }
@@ -200,28 +216,31 @@
 
   const areas = () => {
     const data = shown();
-    const states = STATES.map((name, i) => ({ name, colour: STATE_COLOURS[i], values: data.map((s) => s.states[i]) }));
-    chart("states", "Connections by what they do", [2, 1, 0, 3].map((i) => states[i]), count, true);
-    const causes = status.sight.causes.map((/** @type {any} */ c, /** @type {number} */ i) => ({ name: c.words, values: data.map((s) => s.stalled[i] || 0) }))
+    const states = STATES.map((_, i) => ({ name: STATE_WORDS[i], colour: STATE_COLOURS[i], values: data.map((s) => s.states[i]) }));
+    chart("states", "Connections by state", [3, 1, 2, 0, 4].map((i) => states[i]), count, true);
+    const causes = status.sight.causes.filter((/** @type {any} */ c) => c.network)
+      .map((/** @type {any} */ c, /** @type {number} */ i) => ({ name: c.words, values: data.map((s) => s.stalled[i] || 0) }))
       .filter((/** @type {any} */ c) => c.values.some((/** @type {number} */ v) => v > 0))
       .map((/** @type {any} */ c, /** @type {number} */ i) => ({ ...c, colour: `--c${i % 8}` }));
-    if (causes.length) chart("stalled", "Stalls that go on, by cause", causes, count, true);
-    else $("stalled").replaceChildren(html("p", "Nobody stalled in this time.", "empty"));
+    card("stalled", causes.length > 0);
+    if (causes.length) chart("stalled", "Current stalls by cause", causes, count, true);
   };
 
   const causes = () => {
     const all = status.sight.causes.filter((/** @type {any} */ c) => c.quarter || c.now);
-    all.sort((/** @type {any} */ a, /** @type {any} */ b) => b.quarter_s - a.quarter_s || b.now - a.now);
-    const rows = all.map((/** @type {any} */ c) => [c.words + (c.network ? "" : " (not the network)"), String(c.now), String(c.quarter), secs(c.quarter_s)]);
-    const places = status.sight.lost.filter((/** @type {any} */ l) => l.quarter_s > 0).map((/** @type {any} */ l) => [
-      { before: "lost before the box", here: "dropped by the box", behind: "lost behind the box", both: "lost in several places", unknown: "lost, unknown where" }[/** @type {"here"} */ (l.place)],
-      "", "", secs(l.quarter_s)]);
-    $("causes").replaceChildren(table(["because", "now", "stalls", "time"], [...rows, ...places], "None."));
+    all.sort((/** @type {any} */ a, /** @type {any} */ b) => b.quarter_share - a.quarter_share || b.now - a.now);
+    const rows = all.map((/** @type {any} */ c) => [c.words + (c.network ? "" : " (not the network)"), String(c.now), String(c.quarter), c.network ? percent(c.quarter_share) : "–"]);
+    const words = { before: "before the box", here: "in the box", behind: "behind the box", both: "in several places", unknown: "in an unknown place" };
+    const places = status.sight.lost.filter((/** @type {any} */ l) => l.quarter_share > 0).map((/** @type {any} */ l) => `${percent(l.quarter_share)} ${words[/** @type {"here"} */ (l.place)]}`);
+    card("causes", rows.length > 0);
+    const where = html("p", places.length ? `Time in stalls by losses, by where packets were lost: ${places.join(", ")}.` : "", "dim");
+    $("causes").replaceChildren(table(["cause", "now", "stalls", "share of time"], rows, ""), where);
   };
 
   const heat = () => {
     const into = $("heat"), users = status.sight.users.filter((/** @type {any} */ u) => u.minutes_s.some((/** @type {number} */ s) => s > 0)).slice(0, 30);
-    if (!users.length) return into.replaceChildren(html("p", "Nobody has stalled in the last hour, or nobody whom you may see.", "empty"));
+    card("heat", users.length > 0);
+    if (!users.length) return;
     const row = 18, { root, width, height } = frame(into, "Users by the longest stall of each minute", users.length * row + BOTTOM + 4);
     const left = 112, cell = (width - left - RIGHT) / minutes;
     users.forEach((/** @type {any} */ u, /** @type {number} */ i) => {
@@ -243,18 +262,21 @@
   };
 
   const admission = () => {
-    const control = status.down.report.admission || status.up.report.admission;
-    $("admission").hidden = !control;
-    if (!control) return;
-    chart("waiting", "Users that wait at admission", [{ name: "waiting", colour: "--c1", values: shown().map((s) => s.waiting) }], count, true);
-    const rows = control.queue.map((/** @type {any} */ p) => [`${p.position}. ${p.pool}`, secs(p.waited_s), secs(p.expected_s)]);
-    $("queue").replaceChildren(table(["user", "waited", "expected"], rows, `Nobody waits; ${control.admitted} users are admitted.`));
+    const all = [status.down, status.up].map((d) => d.report.admission).filter(Boolean);
+    const queue = all.flatMap((a) => a.queue), held = shown().some((s) => s.at_admission > 0);
+    card("waiting", all.length > 0 && (held || queue.length > 0));
+    if (!held && !queue.length) return;
+    chart("waiting", "Users that wait for admission", [{ name: "users that wait", colour: "--c1", values: shown().map((s) => s.at_admission) }], count, true);
+    const rows = queue.map((/** @type {any} */ p) => [`${p.position}. ${p.pool}`, secs(p.waited_s), secs(p.expected_s)]);
+    $("queue").replaceChildren(table(["user", "waited", "expected"], rows, `Nobody waits now; ${all[0].admitted} users are admitted.`));
   };
 
   const users = () => {
-    const rows = status.sight.users.filter((/** @type {any} */ u) => u.quarter_s > 0 || u.stalled_now > 0).slice(0, 12)
-      .map((/** @type {any} */ u) => [u.user, secs(u.quarter_s), secs(u.longest_s), String(u.stalled_now), spaced(u.cause || "–")]);
-    $("users").replaceChildren(table(["user", "stalled", "longest", "now", "mostly"], rows, "None, or none whom you may see."));
+    const rows = status.sight.users.map((/** @type {any} */ u) => [
+      u.user, bytes(u.bytes[0]), bytes(u.bytes[1]), u.stalled_s > 0 ? secs(u.stalled_s) : "–", u.stalled_s > 0 ? secs(u.longest_s) : "–",
+      u.stalled_now ? html("span", String(u.stalled_now), "warn") : "–", spaced(u.cause || "–")]);
+    card("users", rows.length > 0);
+    $("users").replaceChildren(table(["user", "down", "up", "stalled for", "longest", "now", "mostly"], rows, ""));
   };
 
   /** A stall as cells: what, how long, where, what ended it. @param {any} s @param {boolean} named */
@@ -264,14 +286,16 @@
     button.addEventListener("click", () => { chosen = s.flow; story(); $("story").focus(); });
     const evidence = [
       s.timeouts ? `${s.timeouts} timeout${s.timeouts > 1 ? "s" : ""}, back-off ${s.backoff}` : s.repair ? spaced(s.repair) : "",
-      s.lost === "unknown" ? "" : `lost ${s.lost}`, s.waited_here_s >= 0.1 ? `waited here ${secs(s.waited_here_s)}` : "",
+      LOST[/** @type {"here"} */ (s.lost)],
       `${s.outstanding} under way`, s.certainty].filter(Boolean).join(", ");
-    const length = secs(s.length_s) + (s.number ? "" : " …");
+    const length = secs(s.length_s) + (s.number ? "" : " so far");
     return [...(named ? [button] : []), `${secs(age)} ago`, length, html("span", spaced(s.cause), "words"), html("span", evidence, "words")];
   };
 
   const list = () => {
-    const all = [...status.sight.stalls_now, ...[...stalls.values()].sort((a, b) => b.number - a.number).slice(0, 40)];
+    const network = new Map(status.sight.causes.map((/** @type {any} */ c) => [c.cause, c.network]));
+    const all = [...status.sight.stalls_now, ...[...stalls.values()].filter((s) => network.get(s.cause) !== false).sort((a, b) => b.number - a.number).slice(0, 40)];
+    card("stalls", all.length > 0);
     const focused = document.activeElement instanceof HTMLElement && $("stalls").contains(document.activeElement) ? document.activeElement.textContent : null;
     $("stalls").replaceChildren(table(["connection", "began", "length", "cause", "evidence"], all.map((s) => cells(s, true)), "None."));
     const again = [...$("stalls").querySelectorAll("button")].find((b) => b.textContent === focused);
@@ -309,8 +333,16 @@
     $("link").textContent = `${s.lan} ↔ ${s.wan}`;
     $("words").textContent = sight.words;
     $("notices").textContent = s.notices.join(" · ");
-    $("now").textContent = `${s.observe ? "looking on" : "running"} for ${secs(s.uptime_s)} · ${STATES.map((n) => `${sight.states[n] || 0} ${n}`).join(", ")} · ${sight.users_stalled} of ${sight.users_seen} users stall now`;
+    const all = STATES.reduce((sum, n) => sum + (sight.states[n] || 0), 0);
+    const states = STATES.map((n, i) => `${sight.states[n] || 0} ${STATE_WORDS[i]}`).join(", ");
+    $("now").textContent = `${s.observe ? "looking on" : "running"} for ${secs(s.uptime_s)} · ${all} connections: ${states} · ${sight.users_stalled} of ${sight.users_seen} users stall now`;
+    $("words").className = sight.users_stalled_long ? "bad" : sight.users_stalled_lately ? "warn" : "";
+    if (!fixed) choose([5, 15, 60].find((m) => s.uptime_s <= m * 60) || 60);
     for (const part of [link, areas, causes, heat, admission, users, list, story]) part();
+    // A card without a neighbour takes the whole row.
+    const cards = [...document.querySelectorAll("main > section:not([hidden])")].filter((c) => c.contains($("users")) || !c.classList.contains("full"));
+    const last = $("users").closest("section");
+    if (last) last.classList.toggle("full", cards.length % 2 === 1);
   };
 
   // Of several links the one that was chosen, with what is wrong with all.
@@ -351,10 +383,16 @@
     setTimeout(look, PACE_MS);
   };
 
+  /** Sets the span that is shown. @param {number} span */
+  const choose = (span) => {
+    minutes = span;
+    for (const b of $("spans").querySelectorAll("button")) b.setAttribute("aria-pressed", String(b.dataset.minutes === String(span)));
+  };
+
   for (const button of $("spans").querySelectorAll("button")) {
     button.addEventListener("click", () => {
-      minutes = Number(button.dataset.minutes);
-      for (const b of $("spans").querySelectorAll("button")) b.setAttribute("aria-pressed", String(b === button));
+      fixed = true;
+      choose(Number(button.dataset.minutes));
       draw();
     });
   }

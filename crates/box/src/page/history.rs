@@ -32,14 +32,13 @@ struct Sample {
     at_s: f64,
     down: Flow,
     up: Flow,
-    /// Connections that are opening, move, stall, are idle.
-    states: [u32; 4],
-    /// Stalls that go on, by cause, in the order of `causes`.
+    /// Connections that are opening, move, wait for their turn, stall, are idle.
+    states: [u32; 5],
+    /// Connections that stall, by cause: those of the network, in the order of `causes`.
     stalled: Vec<u32>,
-    users_waited: usize,
     users_stalled: u32,
-    /// Users that wait at admission.
-    waiting: usize,
+    /// Users that wait for admission.
+    at_admission: usize,
 }
 
 /// What the dashboard is told.
@@ -103,17 +102,14 @@ impl Kept {
             backlog_bytes: of.report.backlog.bytes.0,
         };
         let state = |name: &str| status.sight.states.get(name).copied().unwrap_or(0);
-        let waiting =
-            [&status.down, &status.up].map(|d| d.report.admission.as_ref().map_or(0, |a| a.waiting));
         let sample = Sample {
             at_s: status.uptime_s,
             down: flow(0, &status.down),
             up: flow(1, &status.up),
-            states: ["opening", "moving", "stalled", "idle"].map(state),
-            stalled: status.sight.causes.iter().map(|c| c.now).collect(),
-            users_waited: status.sight.users_waited,
+            states: ["opening", "moving", "waiting", "stalled", "idle"].map(state),
+            stalled: status.sight.causes.iter().filter(|c| c.network).map(|c| c.now).collect(),
             users_stalled: status.sight.users_stalled,
-            waiting: waiting.into_iter().sum(),
+            at_admission: status.admissions().iter().map(|a| a.waiting).sum(),
         };
         push(&mut self.samples, sample, SAMPLES);
         let known = self.stalls.back().map_or(0, |s| s.number);

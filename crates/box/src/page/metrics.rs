@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use narrows_qdisc::Reason;
 
-use crate::{DirectionStatus, HistogramJson, SightJson, Status};
+use crate::{CauseJson, DirectionStatus, HistogramJson, SightJson, Status};
 
 /// What a scrape is told of the format.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -120,16 +120,18 @@ fn of_the_link() -> Vec<Metric> {
             of_both(s, |d| Some(d.report.counters.sent))
         }),
         counts("narrows_dropped_packets", "Packets dropped", dropped),
-        counts("narrows_suppressed_packets", "Superfluous copies discarded", |s| {
-            of_both(s, |d| Some(d.report.counters.suppressed))
-        }),
+        counts(
+            "narrows_suppressed_packets",
+            "Retransmissions dropped whose original was still queued",
+            |s| of_both(s, |d| Some(d.report.counters.suppressed)),
+        ),
         counts("narrows_marked_packets", "Packets marked CE", |s| {
             of_both(s, |d| Some(d.report.counters.marked))
         }),
         counts("narrows_refused_connections", "SYNs refused by admission control", |s| {
             of_both(s, |d| Some(d.report.counters.refused))
         }),
-        gauges("narrows_backlog_packets", "Packets that wait in the discipline", |s| {
+        gauges("narrows_backlog_packets", "Packets that wait for their turn in the queue", |s| {
             of_both(s, |d| Some(d.report.backlog.packets as f64))
         }),
         gauges("narrows_loss_ratio", "Loss rate over the window of the discipline", |s| {
@@ -176,7 +178,7 @@ fn bytes_of_the_link() -> Vec<Metric> {
         ),
         bytes(
             "narrows_backlog",
-            "Bytes of IP packets that wait in the discipline",
+            "Bytes of IP packets that wait for their turn in the queue",
             Read::Gauges(|s| of_both(s, |d| Some(d.report.backlog.bytes.0 as f64))),
         ),
     ]
@@ -191,39 +193,56 @@ fn dropped(s: &Status) -> Vec<(Labels, u64)> {
     [("down", &s.down), ("up", &s.up)].into_iter().flat_map(of).collect()
 }
 
+/// Causes of stalls. An application that has nothing to say stalls nobody.
+fn of_the_network(s: &Status) -> impl Iterator<Item = &CauseJson> {
+    s.sight.causes.iter().filter(|c| c.network)
+}
+
 /// Who stalls, and why.
 fn of_sight() -> Vec<Metric> {
     vec![
-        gauges("narrows_connections", "Connections by what they do", |s| {
-            with("state", s.sight.states.iter().map(|(state, n)| (state.clone(), f64::from(*n))))
-        }),
+        gauges(
+            "narrows_connections",
+            "Connections by state: waiting for a turn in the queue is no stall",
+            |s| with("state", s.sight.states.iter().map(|(state, n)| (state.clone(), f64::from(*n)))),
+        ),
         gauges(
             "narrows_users",
-            "Users seen in 15 minutes, that waited over 5 s in them, that stall now",
+            "Users seen in 15 minutes; that stalled in them; for over 5 s at once; that stall now",
             |s| {
-                let SightJson { users_seen, users_waited, users_stalled, .. } = s.sight;
+                let SightJson { users_seen, users_stalled_lately, users_stalled_long, users_stalled, .. } =
+                    s.sight;
                 let kinds = [
                     ("seen", users_seen as f64),
-                    ("waited", users_waited as f64),
+                    ("stalled_lately", users_stalled_lately as f64),
+                    ("stalled_long", users_stalled_long as f64),
                     ("stalled", f64::from(users_stalled)),
                 ];
                 with("kind", kinds.map(|(kind, n)| (kind.to_owned(), n)))
             },
         ),
-        gauges("narrows_stalled_connections", "Stalls in progress", |s| {
-            with("cause", s.sight.causes.iter().map(|c| (c.cause.clone(), f64::from(c.now))))
+        seconds(
+            "narrows_turn",
+            "Mean wait of a packet with data in the box's queue",
+            Read::Gauges(|s| {
+                let [down, up] = s.sight.turn_s;
+                with("direction", [("down".to_owned(), down), ("up".to_owned(), up)])
+            }),
+        ),
+        gauges("narrows_stalled_connections", "Connections that stall now", |s| {
+            with("cause", of_the_network(s).map(|c| (c.cause.clone(), f64::from(c.now))))
         }),
         counts("narrows_stalls", "Stalls that ended", |s| {
-            with("cause", s.sight.causes.iter().map(|c| (c.cause.clone(), c.total)))
+            with("cause", of_the_network(s).map(|c| (c.cause.clone(), c.total)))
         }),
         seconds(
             "narrows_stalled",
-            "Time in stalls that ended",
-            Read::Seconds(|s| with("cause", s.sight.causes.iter().map(|c| (c.cause.clone(), c.total_s)))),
+            "Time in stalls that ended, summed over connections",
+            Read::Seconds(|s| with("cause", of_the_network(s).map(|c| (c.cause.clone(), c.total_s)))),
         ),
         seconds(
             "narrows_loss_stalled",
-            "Time in stalls by losses that ended, by the place of the loss",
+            "Time in stalls by losses that ended, by the place of the loss, summed over connections",
             Read::Seconds(|s| with("place", s.sight.lost.iter().map(|l| (l.place.clone(), l.total_s)))),
         ),
         counts("narrows_sender_timeouts", "Senders' timers that expired", |s| alone(s.sight.timeouts)),

@@ -9,6 +9,7 @@ use narrows_users::User;
 use narrows_wire::FlowKey;
 
 use super::cause::{Cause, Lost};
+use super::covered::{Covered, Span};
 use super::histogram::{Histogram, MICROS, PACKETS, ROUND_TRIPS_S, STALLS_S};
 
 /// Minutes that are kept, and those that are told of as a quarter of an hour.
@@ -16,6 +17,8 @@ pub const HOUR: usize = 60;
 pub const QUARTER: usize = 15;
 /// Who waits longer than that has waited long.
 pub const LONG: Duration = Duration::from_secs(5);
+/// A minute.
+const MINUTE_MS: u64 = 60_000;
 /// Stalls that are kept with their evidence.
 const LAST: usize = 64;
 /// Users that are told apart.
@@ -36,7 +39,8 @@ pub struct Stall {
     pub timeouts: u8,
     pub backoff: u8,
     pub outstanding: u8,
-    pub wait_ms: u16,
+    /// Time in which its packets waited here for their turn before.
+    pub turn_ms: u16,
     pub ended: bool,
 }
 
@@ -58,14 +62,31 @@ pub struct Cell {
     pub long_ms: u64,
 }
 
+impl Cell {
+    /// Adds the time of one more stall.
+    pub fn last(&mut self, length: Duration) {
+        let ms = length.as_millis();
+        self.ms += ms;
+        self.long_ms += if length > LONG { ms } else { 0 };
+    }
+
+    /// Adds what another has.
+    pub fn add(&mut self, other: &Self) {
+        self.stalls = self.stalls.saturating_add(other.stalls);
+        self.ms += other.ms;
+        self.long_ms += other.long_ms;
+    }
+}
+
 /// By cause, then by place.
 pub type Cells = [[Cell; Lost::COUNT]; Cause::COUNT];
 const NO_CELLS: Cells = [[Cell { stalls: 0, ms: 0, long_ms: 0 }; Lost::COUNT]; Cause::COUNT];
 
-/// One minute of one user: time in stalls, and the longest that ended or went on in it, in tenths of a second.
+/// One minute of one user: the part of it in which any of its connections stalled, and the longest stall that ended or
+/// went on in it, in tenths of a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UserMinute {
-    pub stalled_ds: u16,
+    pub stalled_ms: u16,
     pub longest_ds: u16,
 }
 
@@ -73,15 +94,55 @@ pub struct UserMinute {
 #[derive(Clone, Debug)]
 pub struct UserBook {
     pub user: User,
-    /// The latest minute in which it had packets, and in which it waited long.
+    /// The latest minute in which it had packets, in which it stalled, and in which it stalled for long.
     pub seen: u64,
-    pub waited_long: Option<u64>,
+    pub stalled_at: Option<u64>,
+    pub stalled_long_at: Option<u64>,
     pub minutes: [UserMinute; HOUR],
-    /// Tenths of a second by cause.
-    pub causes: [[u16; Cause::COUNT]; QUARTER],
+    /// Milliseconds in which it stalled, by the cause that was noted first.
+    pub causes: [[u64; Cause::COUNT]; QUARTER],
+    /// Bytes of IP packets that left the box, down and up.
+    pub bytes: [[u64; 2]; QUARTER],
+    /// When it stalled.
+    covered: Covered,
     /// Flows that stall now, as of the latest look at all, and of the one that goes on.
     pub stalled: u32,
     pub counting: u32,
+}
+
+impl UserBook {
+    fn new(user: User, minute: u64) -> Self {
+        Self {
+            user,
+            seen: minute,
+            stalled_at: None,
+            stalled_long_at: None,
+            minutes: [UserMinute::default(); HOUR],
+            causes: [[0; Cause::COUNT]; QUARTER],
+            bytes: [[0; 2]; QUARTER],
+            covered: Covered::default(),
+            stalled: 0,
+            counting: 0,
+        }
+    }
+}
+
+/// Users of the last quarter of an hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsersOfQuarter {
+    /// That had packets.
+    pub seen: usize,
+    /// That stalled.
+    pub stalled: usize,
+    /// That stalled for longer than [`LONG`] at once.
+    pub stalled_long: usize,
+}
+
+/// What packets of one direction waited in the box since the last look at all connections.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turns {
+    packets: u64,
+    waited: Duration,
 }
 
 /// See the head of the file.
@@ -96,6 +157,10 @@ pub struct Book {
     pub timeouts: u64,
     pub fast_retransmits: u64,
     pub goodput_bytes: [u64; 2],
+    /// Packets with an acknowledgment that came, down and up.
+    pub acknowledgments: [u64; 2],
+    counting: [Turns; 2],
+    turns: [Duration; 2],
     pub lengths: Histogram,
     /// To the wide network and back, to the users and back.
     pub round_trips: [Histogram; 2],
@@ -118,6 +183,9 @@ impl Book {
             timeouts: 0,
             fast_retransmits: 0,
             goodput_bytes: [0; 2],
+            acknowledgments: [0; 2],
+            counting: [Turns::default(); 2],
+            turns: [Duration::ZERO; 2],
             lengths: Histogram::new(STALLS_S, MICROS),
             round_trips: [0; 2].map(|_| Histogram::new(ROUND_TRIPS_S, MICROS)),
             packets: Histogram::new(PACKETS, 1),
@@ -131,7 +199,7 @@ impl Book {
     /// Time goes on: the oldest minutes are forgotten.
     pub fn tick(&mut self, now: Instant) {
         self.now = now;
-        let minute = now.since(self.started).as_millis() / 60_000;
+        let minute = now.since(self.started).as_millis() / MINUTE_MS;
         for new in (self.minute + 1..=minute).take(HOUR) {
             self.minutes[new as usize % HOUR] = NO_CELLS;
         }
@@ -142,6 +210,7 @@ impl Book {
             for new in (self.minute + 1..=minute).take(HOUR) {
                 user.minutes[new as usize % HOUR] = UserMinute::default();
                 user.causes[new as usize % QUARTER] = [0; Cause::COUNT];
+                user.bytes[new as usize % QUARTER] = [0; 2];
             }
         }
         self.minute = minute;
@@ -152,15 +221,7 @@ impl Book {
         if let Some(at) = self.by_user.get(&user) {
             return *at;
         }
-        let new = UserBook {
-            user,
-            seen: self.minute,
-            waited_long: None,
-            minutes: [UserMinute::default(); HOUR],
-            causes: [[0; Cause::COUNT]; QUARTER],
-            stalled: 0,
-            counting: 0,
-        };
+        let new = UserBook::new(user, self.minute);
         // The last place is for all for whom there is none.
         let full = self.users.len() == USERS;
         let at = if full { USERS - 1 } else { self.users.len() };
@@ -208,45 +269,68 @@ impl Book {
         }
     }
 
-    /// A stall that still goes on is long.
-    pub fn goes_on(&mut self, stall: &Stall) {
-        let (minute, ds) = (self.minute, tenths(stall.length));
-        let Some(user) = self.users.get_mut(stall.user as usize) else { return };
-        user.counting += 1;
-        if stall.length > LONG {
-            user.waited_long = Some(minute);
-            let cell = &mut user.minutes[minute as usize % HOUR];
-            cell.longest_ds = cell.longest_ds.max(ds);
+    /// A packet leaves the box; `waited` if it carries data.
+    pub fn carried(&mut self, user: u32, d: usize, bytes: u64, waited: Option<Duration>) {
+        if let Some(user) = self.users.get_mut(user as usize) {
+            let sum = &mut user.bytes[self.minute as usize % QUARTER][d];
+            *sum = sum.saturating_add(bytes);
         }
+        if let Some(waited) = waited {
+            self.counting[d].packets += 1;
+            self.counting[d].waited = self.counting[d].waited + waited;
+        }
+    }
+
+    /// All connections have been looked at.
+    pub fn end_pass(&mut self) {
+        let mean = |t: Turns| Duration::from_nanos(t.waited.as_nanos() / t.packets.max(1));
+        self.turns = std::mem::take(&mut self.counting).map(mean);
+    }
+
+    /// What packets with data wait in the box for their turn on average, as of the latest look: down, up.
+    pub const fn turns(&self) -> [Duration; 2] {
+        self.turns
+    }
+
+    /// A connection stalls at a look at all.
+    pub fn goes_on(&mut self, stall: &Stall) {
+        self.note(stall);
+        if let Some(user) = self.users.get_mut(stall.user as usize) {
+            user.counting += 1;
+        }
+    }
+
+    /// Notes with its user that a stall lasts until now.
+    fn note(&mut self, stall: &Stall) {
+        let (minute, begun) = (self.minute, self.age(self.now).saturating_sub(stall.length));
+        let span = Span { from: self.started + begun, until: self.now };
+        let Some(user) = self.users.get_mut(stall.user as usize) else { return };
+        user.stalled_at = Some(minute);
+        if stall.length > LONG {
+            user.stalled_long_at = Some(minute);
+        }
+        let cell = &mut user.minutes[minute as usize % HOUR];
+        cell.longest_ds = cell.longest_ds.max(tenths(stall.length));
+        let (minutes, started) = (&mut user.minutes, self.started);
+        let by_cause = &mut user.causes[minute as usize % QUARTER][stall.cause.index()];
+        user.covered.add(span, |fresh| {
+            *by_cause += fresh.until.since(fresh.from).as_millis();
+            spread(minutes, started, fresh);
+        });
     }
 
     /// A stall is over.
     #[cold]
     pub fn ended(&mut self, stall: Stall) {
-        let ms = stall.length.as_millis();
-        let long_ms = if stall.length > LONG { ms } else { 0 };
         let minute = self.minute as usize;
         for cells in [&mut self.minutes[minute % HOUR], &mut self.totals] {
             let cell = &mut cells[stall.cause.index()][stall.lost.index()];
             cell.stalls = cell.stalls.saturating_add(1);
-            cell.ms += ms;
-            cell.long_ms += long_ms;
+            cell.last(stall.length);
         }
         if stall.cause.is_of_the_network() {
             self.lengths.add(stall.length.as_nanos() / 1000);
-        }
-        if let Some(user) = self.users.get_mut(stall.user as usize) {
-            let ds = tenths(stall.length);
-            let cause = &mut user.causes[minute % QUARTER][stall.cause.index()];
-            *cause = cause.saturating_add(ds);
-            if stall.cause.is_of_the_network() {
-                let cell = &mut user.minutes[minute % HOUR];
-                cell.stalled_ds = cell.stalled_ds.saturating_add(ds);
-                cell.longest_ds = cell.longest_ds.max(ds);
-                if long_ms > 0 {
-                    user.waited_long = Some(minute as u64);
-                }
-            }
+            self.note(&stall);
         }
         if self.last.len() == LAST {
             self.last.pop_front();
@@ -283,19 +367,26 @@ impl Book {
         for back in 0..minutes.min(self.minute as usize + 1) {
             let cells = &self.minutes[(self.minute as usize - back) % HOUR];
             for (to, from) in sum.iter_mut().flatten().zip(cells.iter().flatten()) {
-                to.stalls = to.stalls.saturating_add(from.stalls);
-                to.ms += from.ms;
-                to.long_ms += from.long_ms;
+                to.add(from);
             }
         }
         sum
     }
 
-    /// Users that had packets in the last quarter of an hour, and those of them that waited long.
-    pub fn users_of_quarter(&self) -> (usize, usize) {
-        let lately = |minute: u64| minute + QUARTER as u64 > self.minute;
-        let seen = self.users.iter().filter(|u| lately(u.seen)).count();
-        (seen, self.users.iter().filter(|u| u.waited_long.is_some_and(lately)).count())
+    /// Whether a minute is one of the last quarter of an hour.
+    pub const fn is_late(&self, minute: u64) -> bool {
+        minute + QUARTER as u64 > self.minute
+    }
+
+    /// Users of the last quarter of an hour.
+    pub fn users_of_quarter(&self) -> UsersOfQuarter {
+        let late = |at: Option<u64>| at.is_some_and(|minute| self.is_late(minute));
+        let count = |of: fn(&UserBook) -> Option<u64>| self.users.iter().filter(|u| late(of(u))).count();
+        UsersOfQuarter {
+            seen: count(|u| Some(u.seen)),
+            stalled: count(|u| u.stalled_at),
+            stalled_long: count(|u| u.stalled_long_at),
+        }
     }
 
     /// The latest minutes of a user, oldest first; fewer if the box is younger.
@@ -311,6 +402,18 @@ impl Book {
     /// How long ago the book was begun.
     pub fn age(&self, at: Instant) -> Duration {
         at.since(self.started)
+    }
+}
+
+/// Adds a time to the minutes in which it was, as far as they are kept.
+fn spread(minutes: &mut [UserMinute; HOUR], started: Instant, span: Span) {
+    let (mut from, until) = (span.from.since(started).as_millis(), span.until.since(started).as_millis());
+    from = from.max(until.saturating_sub(HOUR as u64 * MINUTE_MS));
+    while from < until {
+        let end = until.min((from / MINUTE_MS + 1) * MINUTE_MS);
+        let cell = &mut minutes[(from / MINUTE_MS) as usize % HOUR];
+        cell.stalled_ms = cell.stalled_ms.saturating_add((end - from) as u16);
+        from = end;
     }
 }
 

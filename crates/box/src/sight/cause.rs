@@ -1,4 +1,4 @@
-//! Why a flow stood still, by the names of `narrows diagnose`, and three that only the box itself knows.
+//! Why a flow stood still, by the names of `narrows diagnose`, and two that only the box itself knows.
 
 use narrows_diagnose::Cause as Told;
 
@@ -9,23 +9,17 @@ pub enum Cause {
     Told(Told),
     /// Admission control kept the connection back.
     HeldAtAdmission,
-    /// Its packets waited in a queue of the box.
-    WaitsInQueue,
     /// A QUIC connection asked more than once and got no answer. Its packets do not show why.
     Starved,
 }
 
 impl Cause {
     /// How many there are. `client_idle` is no stall here: nothing is ever counted there.
-    pub const COUNT: usize = Told::ALL.len() + 3;
+    pub const COUNT: usize = Told::ALL.len() + 2;
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        Told::ALL.into_iter().map(Self::Told).chain([
-            Self::HeldAtAdmission,
-            Self::WaitsInQueue,
-            Self::Starved,
-        ])
+        Told::ALL.into_iter().map(Self::Told).chain([Self::HeldAtAdmission, Self::Starved])
     }
 
     /// Its place in tables.
@@ -33,8 +27,7 @@ impl Cause {
         match self {
             Self::Told(told) => told as usize,
             Self::HeldAtAdmission => Told::ALL.len(),
-            Self::WaitsInQueue => Told::ALL.len() + 1,
-            Self::Starved => Told::ALL.len() + 2,
+            Self::Starved => Told::ALL.len() + 1,
         }
     }
 
@@ -44,7 +37,6 @@ impl Cause {
             // The names of the diagnosis are those it writes.
             Self::Told(told) => plain(&told),
             Self::HeldAtAdmission => "held_at_admission".to_owned(),
-            Self::WaitsInQueue => "waits_in_queue".to_owned(),
             Self::Starved => "starved".to_owned(),
         }
     }
@@ -54,7 +46,6 @@ impl Cause {
         match self {
             Self::Told(told) => told.words(),
             Self::HeldAtAdmission => "held at admission",
-            Self::WaitsInQueue => "waited in the box's queue",
             Self::Starved => "no answer (QUIC)",
         }
     }
@@ -98,11 +89,6 @@ impl Lost {
         Self(self.0 | other.0)
     }
 
-    /// Whether it was lost there as well.
-    pub const fn has(self, place: Self) -> bool {
-        self.0 & place.0 != 0
-    }
-
     /// Its place in tables: more than one place is `both`.
     pub const fn index(self) -> usize {
         match self.0 {
@@ -136,7 +122,6 @@ pub const fn blame(cause: Cause, lost: usize) -> &'static str {
         Cause::Told(Told::AckDelayedOrLost) => "acknowledgments that were late or lost",
         Cause::Told(Told::DataUnavailable | Told::ClientIdle) => "applications that were not ready",
         Cause::HeldAtAdmission => "admission control",
-        Cause::WaitsInQueue => "the box's own queue",
         Cause::Starved => "QUIC connections that got no answer",
         Cause::Told(_) => "packets that were long on their way",
     }

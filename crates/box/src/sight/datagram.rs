@@ -29,9 +29,10 @@ impl Record {
         half.since = now;
         if !half.flags.has(Half16::WAITING) || now.since(half.sent) > half.keeps_asking() {
             half.flags.set(Half16::WAITING);
-            (half.waits_since, half.sent, half.expiries) = (now, now, 0);
+            (half.waits_since, half.sent, half.expiries, half.turn_ms) = (now, now, 0, 0);
         } else if now.since(half.sent) > AT_ONCE.max(half.srtt() / 2) {
-            (half.sent, half.expiries) = (now, half.expiries.saturating_add(1));
+            let expired = u8::from(half.queued == 0);
+            (half.sent, half.expiries) = (now, half.expiries.saturating_add(expired));
         }
     }
 
@@ -46,31 +47,30 @@ impl Record {
             half.receiver_us = Half::smooth(half.receiver_us, trip);
             book.round_trip(1 - d, trip);
         }
-        (half.wait_ms, half.lost) = (0, Lost::UNKNOWN);
+        (half.turn_ms, half.lost) = (0, Lost::UNKNOWN);
     }
 
     /// The stall of a QUIC connection whose direction `d` asks and hears nothing.
     pub fn starving(&self, now: Micros, d: usize) -> Option<Stall> {
         let half = &self.halves[d];
         let asks = self.flags.has(Record16::QUIC) && half.flags.has(Half16::WAITING) && half.expiries > 0;
-        let length = now.since(half.waits_since);
-        if !asks || length <= half.patience() || now.since(half.sent) > half.keeps_asking() {
+        let length = now.since(half.waits_since).saturating_sub(half.turn());
+        if !asks || length <= half.patience(false) || now.since(half.sent) > half.keeps_asking() {
             return None;
         }
-        let waited = half.queued > 0 || half.wait() * 2 >= length;
         Some(Stall {
             key: self.key,
             user: self.user,
             by: d,
             length,
-            cause: if waited { Cause::WaitsInQueue } else { Cause::Starved },
+            cause: Cause::Starved,
             lost: half.lost,
-            certainty: if waited { Certainty::Likely } else { Certainty::Possible },
+            certainty: Certainty::Possible,
             repair: None,
             timeouts: 0,
             backoff: 0,
             outstanding: half.expiries.saturating_add(1),
-            wait_ms: half.wait_ms,
+            turn_ms: half.turn_ms,
             ended: false,
         })
     }

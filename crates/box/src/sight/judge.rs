@@ -1,12 +1,12 @@
 //! Meaning of repairs and silences, by the tables of `narrows diagnose`: this fills the same evidence. What a
 //! record of constant size cannot know is `None` there.
 
+use narrows_diagnose::Repair;
 use narrows_diagnose::evidence::{
     AckEvidence, RepairEvidence, SegmentEvidence, SenderEvidence, SenderState, SilenceEvidence, TimerEvidence,
 };
 use narrows_diagnose::judge::{DUPTHRESH, judge_silence};
 use narrows_diagnose::tolerances::{DELAYED_ACK, FIRST_RTO, LEAST_RTO};
-use narrows_diagnose::{Certainty, Repair};
 use narrows_flow::Micros;
 use narrows_units::Duration;
 use narrows_wire::TcpHeader;
@@ -68,41 +68,30 @@ impl Half {
         }
     }
 
-    /// The silence since the last progress, as a stall.
-    pub fn stall(&self, now: Micros, (key, user, by): Whose<'_>, gaps: &Gaps, ended: bool) -> Stall {
-        let length = now.since(self.since);
+    /// The silence since the last progress, if it is a stall.
+    pub fn stall(&self, now: Micros, (key, user, by): Whose<'_>, gaps: &Gaps, ended: bool) -> Option<Stall> {
         let unrepaired = self.gaps && !gaps.dropped.is_empty();
-        let (cause, certainty) = self.cause(length, unrepaired);
+        let length = self.stalled(now, unrepaired)?;
+        let told = judge_silence(&self.silence(unrepaired));
+        let cause = Cause::Told(told.cause);
         // Of what has not been repaired yet, only our own drops are known.
         let here = if unrepaired { Lost::HERE } else { Lost::UNKNOWN };
         let lost = if self.lost == Lost::UNKNOWN { here } else { self.lost };
-        Stall {
+        Some(Stall {
             key: *key,
             user,
             by,
             length,
             cause,
             lost: if cause.is_loss() { lost } else { Lost::UNKNOWN },
-            certainty,
+            certainty: told.certainty,
             repair: self.repair,
             timeouts: self.expiries,
             backoff: self.backoff,
             outstanding: self.under_way(),
-            wait_ms: self.wait_ms,
+            turn_ms: self.turn_ms,
             ended,
-        }
-    }
-
-    /// By the table of `narrows diagnose`, but for what only the box knows.
-    fn cause(&self, length: Duration, unrepaired: bool) -> (Cause, Certainty) {
-        // What was sent again meanwhile may still have been on its way through the queue.
-        let whole = !unrepaired && !self.lost.has(Lost::HERE) && !self.lost.has(Lost::BEFORE);
-        let silence = self.silence(unrepaired);
-        if !silence.only_fin && whole && (self.queued > 0 || self.wait() * 2 >= length) {
-            return (Cause::WaitsInQueue, Certainty::Certain);
-        }
-        let told = judge_silence(&silence);
-        (Cause::Told(told.cause), told.certainty)
+        })
     }
 
     /// Evidence about the silence since the last progress.

@@ -5,7 +5,7 @@
 //! two against each other.
 
 use narrows_diagnose::Repair;
-use narrows_diagnose::tolerances::LEAST_STALL;
+use narrows_diagnose::tolerances::{FIRST_RTO, LEAST_STALL};
 use narrows_flow::{Micros, Ranges};
 use narrows_lists::{NIL, Slab};
 use narrows_units::{Duration, SeqNum};
@@ -140,10 +140,11 @@ pub struct Half {
     pub trip_packets: u16,
     /// The longest payload.
     pub mss: u16,
-    /// The longest wait in the box since the last progress, milliseconds.
-    pub wait_ms: u16,
+    /// Time since the latest progress in which its packets, or acknowledgments of them, waited here for their turn,
+    /// milliseconds. What its timer has sent again waits for a repair.
+    pub turn_ms: u16,
     /// Expiries of the sender's timer since the last progress, as packets show them: the same bytes, the same SYN, or
-    /// of QUIC one more packet to the silent end.
+    /// of QUIC one more packet to the silent end. One whose packet still waits here is none.
     pub expiries: u8,
     pub repair: Option<Repair>,
     pub lost: Lost,
@@ -241,9 +242,44 @@ impl Half {
         Duration::from_micros(self.receiver_us as u64 + self.sender_us as u64)
     }
 
-    /// From which silence on it stalls: 200 ms and two round trips.
-    pub fn patience(&self) -> Duration {
-        LEAST_STALL.max(self.srtt() * 2)
+    /// From which silence on it stalls: a second, which a sender waits before it knows its round trip, and three rounds.
+    /// If a repair is awaited 200 ms and two round trips, as in a capture.
+    pub fn patience(&self, repair_awaited: bool) -> Duration {
+        if repair_awaited { LEAST_STALL.max(self.srtt() * 2) } else { FIRST_RTO.max(self.srtt() * 3) }
+    }
+
+    /// Whether its timer has expired and nothing has ended the silence since.
+    pub fn has_expired(&self) -> bool {
+        self.expiries > 0 || self.repair == Some(Repair::Probe)
+    }
+
+    /// One of its packets, or an acknowledgment of some, leaves the box after a wait; the silence has lasted for
+    /// `silent`.
+    pub fn turn_ends(&mut self, waited: Duration, silent: Duration) {
+        if !self.has_expired() {
+            self.turn_ms = (self.turn() + waited).min(silent).as_millis().min(u64::from(u16::MAX)) as u16;
+        }
+    }
+
+    /// How long it waited for its turn in the present silence.
+    pub fn turn(&self) -> Duration {
+        Duration::from_millis(self.turn_ms.into())
+    }
+
+    /// Whether all that is under way is in the box still.
+    pub fn is_all_here(&self) -> bool {
+        u16::from(self.under_way()) <= self.queued
+    }
+
+    /// The length of the present silence, if that is a stall. A turn that is awaited here, or was, is none.
+    /// `unrepaired`: something was dropped here and not sent again.
+    pub fn stalled(&self, now: Micros, unrepaired: bool) -> Option<Duration> {
+        let awaited = unrepaired || self.has_expired();
+        if self.queued > 0 && !awaited {
+            return None;
+        }
+        let length = now.since(self.since).saturating_sub(self.turn());
+        (length > self.patience(awaited)).then_some(length)
     }
 
     /// Moves a smoothed time by a sample; RFC 6298 with weight 1/8.

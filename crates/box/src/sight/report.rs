@@ -1,38 +1,43 @@
 //! What sight says, as JSON: units in the names, lists of a bounded length.
 
+use std::cmp::Reverse;
+
 use narrows_units::{Duration, Instant};
 use narrows_users::User;
 use narrows_wire::Proto;
 use serde::{Deserialize, Serialize};
 
 use super::Sight;
-use super::book::{Cells, HOUR, LONG, QUARTER, Stall, UserBook};
+use super::book::{Cells, HOUR, LONG, QUARTER, Stall, UserBook, UsersOfQuarter};
 use super::cause::{Cause, Lost, blame, plain};
 use super::histogram::Histogram;
 use super::sweep::State;
 
-/// Users that are told of: those that stalled for longest.
-const WORST: usize = 40;
+/// Users that are told of: those that stalled for longest, then those with most bytes.
+const TOLD: usize = 40;
 
 /// Who stalls, and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SightJson {
     /// The last quarter of an hour, in one line.
     pub words: String,
-    /// Connections by what they do: `opening`, `moving`, `stalled`, `idle`.
+    /// Connections by state: `opening`, `moving`, `waiting`, `stalled`, `idle`. Their sum is all connections.
     pub states: std::collections::BTreeMap<String, u32>,
-    /// Users that had packets in the last quarter of an hour; those of them that waited for the network for more than
-    /// five seconds at once; those of whom a connection stalls now.
+    /// Mean wait of a packet with data in the box's queue, in the last second: down, up.
+    pub turn_s: [f64; 2],
+    /// Users that had packets in the last quarter of an hour.
     pub users_seen: usize,
-    /// See `users_seen`.
-    pub users_waited: usize,
-    /// See `users_seen`.
+    /// Users of whom a connection stalled in the last quarter of an hour.
+    pub users_stalled_lately: usize,
+    /// Users of whom a connection stalled for more than five seconds at once in the last quarter of an hour.
+    pub users_stalled_long: usize,
+    /// Users of whom a connection stalls now.
     pub users_stalled: u32,
     /// By cause.
     pub causes: Vec<CauseJson>,
     /// By where packets were lost.
     pub lost: Vec<LostJson>,
-    /// The users that stalled for longest in the last quarter of an hour.
+    /// Users of the last quarter of an hour: those that stalled for longest, then those with most bytes.
     pub users: Vec<UserJson>,
     /// The longest stalls that go on.
     pub stalls_now: Vec<StallJson>,
@@ -44,6 +49,8 @@ pub struct SightJson {
     pub fast_retransmits: u64,
     /// New data acknowledged, of TCP, and all of what is not: down, up.
     pub goodput_bytes: [u64; 2],
+    /// Packets with an acknowledgment that came: down, up.
+    pub acknowledgments: [u64; 2],
     /// Lengths of stalls, seconds.
     pub stall_s: HistogramJson,
     /// Round trips from the box to the wide network and back, seconds.
@@ -59,21 +66,21 @@ pub struct SightJson {
 /// Stalls of one cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CauseJson {
-    /// As `narrows diagnose` names it, or `held_at_admission`, `waits_in_queue`, `starved`.
+    /// As `narrows diagnose` names it, or `held_at_admission`, `starved`.
     pub cause: String,
     /// The same for people.
     pub words: String,
-    /// Whether it is the network that let somebody wait.
+    /// Whether it is the network that kept somebody waiting. If not, it counts as no stall of a user or of the link.
     pub network: bool,
-    /// That go on.
+    /// Connections that stall now.
     pub now: u32,
-    /// That ended in the last quarter of an hour, and how long they took.
+    /// Stalls that ended in the last quarter of an hour.
     pub quarter: u32,
-    /// See `quarter`.
-    pub quarter_s: f64,
-    /// Since the start.
+    /// Part that this cause has of the time in the network's stalls of the last quarter of an hour, 0 to 1.
+    pub quarter_share: f64,
+    /// Stalls that ended since the start.
     pub total: u64,
-    /// See `total`.
+    /// Their lengths together, over all connections.
     pub total_s: f64,
 }
 
@@ -82,9 +89,9 @@ pub struct CauseJson {
 pub struct LostJson {
     /// `before` the box, `here`, `behind` it, `both` or `unknown`, in the direction of the data.
     pub place: String,
-    /// Time of stalls that ended in the last quarter of an hour.
-    pub quarter_s: f64,
-    /// The same since the start.
+    /// Part that this place has of the time in stalls by losses of the last quarter of an hour, 0 to 1.
+    pub quarter_share: f64,
+    /// Lengths of stalls by losses since the start together, over all connections.
     pub total_s: f64,
 }
 
@@ -95,9 +102,11 @@ pub struct UserJson {
     pub user: String,
     /// Connections that stall now.
     pub stalled_now: u32,
-    /// Time of its stalls that ended in the last quarter of an hour, and the longest.
-    pub quarter_s: f64,
-    /// See `quarter_s`.
+    /// Bytes of IP packets in the last quarter of an hour: down, up.
+    pub bytes: [u64; 2],
+    /// Time of the last quarter of an hour in which any of its connections stalled.
+    pub stalled_s: f64,
+    /// Longest stall of that time.
     pub longest_s: f64,
     /// The cause of most of that.
     pub cause: Option<String>,
@@ -134,7 +143,7 @@ pub struct StallJson {
     pub backoff: u32,
     /// Segments under way when it began.
     pub outstanding: u8,
-    /// The longest wait of its packets in the box, seconds.
+    /// Time in which its packets waited for their turn in the box before it, seconds.
     pub waited_here_s: f64,
     /// Whether progress ended it.
     pub ended: bool,
@@ -163,8 +172,11 @@ impl Sight {
     #[must_use]
     pub fn report(&mut self, now: Instant, name: impl Fn(User) -> String) -> SightJson {
         self.book.tick(now);
-        let quarter = self.book.cells(QUARTER);
-        let (users_seen, users_waited) = self.book.users_of_quarter();
+        let mut quarter = self.book.cells(QUARTER);
+        for (to, lasting) in quarter.iter_mut().flatten().zip(self.sweep.now.lasting.iter().flatten()) {
+            to.add(lasting);
+        }
+        let users = self.book.users_of_quarter();
         let book = &self.book;
         let uptime = book.age(now);
         let last = book
@@ -174,19 +186,22 @@ impl Sight {
             .map(|e| StallJson { number: e.number, ..stall(&e.stall, name(e.user), book.age(e.at)) });
         let going_on = self.sweep.now.stalls.iter().map(|s| stall(s, name(book.name(s.user)), uptime));
         SightJson {
-            words: self.words(&quarter, users_seen, users_waited),
+            words: self.words(&quarter, users, uptime),
             states: State::NAMES.map(str::to_owned).into_iter().zip(self.sweep.now.states).collect(),
-            users_seen,
-            users_waited,
+            turn_s: book.turns().map(Duration::as_secs_f64),
+            users_seen: users.seen,
+            users_stalled_lately: users.stalled,
+            users_stalled_long: users.stalled_long,
             users_stalled: self.sweep.now.users,
             causes: self.causes(&quarter),
             lost: self.lost(&quarter),
-            users: self.worst(&name),
+            users: self.users(&name),
             stalls_now: going_on.collect(),
             stalls_last: last.collect(),
             timeouts: book.timeouts,
             fast_retransmits: book.fast_retransmits,
             goodput_bytes: book.goodput_bytes,
+            acknowledgments: book.acknowledgments,
             stall_s: (&book.lengths).into(),
             wan_round_trip_s: (&book.round_trips[0]).into(),
             lan_round_trip_s: (&book.round_trips[1]).into(),
@@ -195,21 +210,41 @@ impl Sight {
         }
     }
 
-    /// "17 of 60 users waited more than 5 s in the last quarter of an hour; 92 % because of losses behind the box."
-    fn words(&self, quarter: &Cells, seen: usize, waited: usize) -> String {
-        let lately = "in the last quarter of an hour";
-        let users = |n: usize| format!("{n} user{}", if n == 1 { "" } else { "s" });
-        if seen == 0 {
-            return format!("Nobody had traffic {lately}.");
-        }
-        if waited == 0 {
-            return format!("None of {} waited more than 5 s {lately}.", users(seen));
-        }
+    /// "17 of 60 users stalled for more than 5 s in the last quarter of an hour; 92 % because of losses behind the box."
+    fn words(&self, quarter: &Cells, users: UsersOfQuarter, uptime: Duration) -> String {
+        let young = uptime < Duration::from_secs(60 * QUARTER as u64);
+        let lately = if young { "since the start" } else { "in the last quarter of an hour" };
+        let all = format!("{} user{}", users.seen, if users.seen == 1 { "" } else { "s" });
+        let said = match users {
+            UsersOfQuarter { seen: 0, .. } => format!("Nobody had traffic {lately}"),
+            UsersOfQuarter { stalled: 0, .. } => format!("None of {all} stalled {lately}"),
+            UsersOfQuarter { stalled, stalled_long: 0, .. } => {
+                format!("{stalled} of {all} stalled {lately}, none for more than {} s", LONG.as_secs_f64())
+            }
+            UsersOfQuarter { stalled_long, .. } => {
+                let why = self.blame(quarter);
+                format!(
+                    "{stalled_long} of {all} stalled for more than {} s {lately}{why}",
+                    LONG.as_secs_f64()
+                )
+            }
+        };
+        let turn = self.book.turns().into_iter().max().unwrap_or_default();
+        let slow = if turn > LONG {
+            format!(" Packets wait {:.0} s for their turn: too many share the link.", turn.as_secs_f64())
+        } else {
+            String::new()
+        };
+        said + "." + &slow
+    }
+
+    /// What most of the time in long stalls is put down to, to follow a sentence.
+    fn blame(&self, quarter: &Cells) -> String {
         let mut blamed: Vec<(&str, u64)> = Vec::new();
         for cause in Cause::all().filter(|c| c.is_of_the_network()) {
             let i = cause.index();
-            for (place, (kept, now)) in quarter[i].iter().zip(self.sweep.now.long_ms[i]).enumerate() {
-                let ms = kept.long_ms + now;
+            for (place, cell) in quarter[i].iter().enumerate() {
+                let ms = cell.long_ms;
                 let name = blame(cause, place);
                 match blamed.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, sum)) => *sum += ms,
@@ -219,15 +254,17 @@ impl Sight {
         }
         let all: u64 = blamed.iter().map(|(_, ms)| ms).sum();
         let most = blamed.into_iter().max_by_key(|(_, ms)| *ms).filter(|_| all > 0);
-        let why = most.map_or(String::new(), |(name, ms)| {
+        most.map_or(String::new(), |(name, ms)| {
             format!("; {:.0} % because of {name}", 100.0 * ms as f64 / all as f64)
-        });
-        format!("{waited} of {} waited more than {} s {lately}{why}.", users(seen), LONG.as_secs_f64())
+        })
     }
 
     fn causes(&self, quarter: &Cells) -> Vec<CauseJson> {
         let counted = Cause::all().filter(|c| *c != Cause::Told(narrows_diagnose::Cause::ClientIdle));
+        let ms = |cause: Cause| quarter[cause.index()].iter().map(|c| c.ms).sum::<u64>();
+        let all: u64 = Cause::all().filter(|c| c.is_of_the_network()).map(ms).sum();
         let of = |cause: Cause| {
+            let part = if cause.is_of_the_network() { ms(cause) } else { 0 };
             let (lately, total) = (&quarter[cause.index()], &self.book.totals[cause.index()]);
             CauseJson {
                 cause: cause.name(),
@@ -235,7 +272,7 @@ impl Sight {
                 network: cause.is_of_the_network(),
                 now: self.sweep.now.causes[cause.index()],
                 quarter: lately.iter().map(|c| c.stalls).sum(),
-                quarter_s: lately.iter().map(|c| c.ms).sum::<u64>() as f64 / 1e3,
+                quarter_share: part as f64 / all.max(1) as f64,
                 total: total.iter().map(|c| u64::from(c.stalls)).sum(),
                 total_s: total.iter().map(|c| c.ms).sum::<u64>() as f64 / 1e3,
             }
@@ -244,50 +281,62 @@ impl Sight {
     }
 
     fn lost(&self, quarter: &Cells) -> Vec<LostJson> {
-        let sum = |cells: &Cells, place: usize| {
-            let losses = Cause::all().filter(|c| c.is_loss());
-            losses.map(|c| cells[c.index()][place].ms).sum::<u64>() as f64 / 1e3
+        let ms = |cells: &Cells, place: usize| {
+            Cause::all().filter(|c| c.is_loss()).map(|c| cells[c.index()][place].ms).sum::<u64>()
         };
+        let all: u64 = (0..Lost::COUNT).map(|place| ms(quarter, place)).sum();
         let of = |(place, name): (usize, &&str)| LostJson {
             place: (*name).to_owned(),
-            quarter_s: sum(quarter, place),
-            total_s: sum(&self.book.totals, place),
+            quarter_share: ms(quarter, place) as f64 / all.max(1) as f64,
+            total_s: ms(&self.book.totals, place) as f64 / 1e3,
         };
         Lost::NAMES.iter().enumerate().map(of).collect()
     }
 
-    fn worst(&self, name: &impl Fn(User) -> String) -> Vec<UserJson> {
-        let stalled =
-            |u: &UserBook| -> u32 { self.book.minutes_of(u, QUARTER).map(|m| u32::from(m.stalled_ds)).sum() };
-        let mut all: Vec<(u32, &UserBook)> = self
-            .book
-            .users
-            .iter()
-            .map(|u| (stalled(u), u))
-            .filter(|(ds, u)| *ds > 0 || u.stalled > 0 || u.waited_long.is_some())
-            .collect();
-        all.sort_by_key(|(ds, u)| (std::cmp::Reverse(*ds), u.user.bits()));
-        all.truncate(WORST);
-        all.into_iter().map(|(ds, u)| self.user(ds, u, name(u.user))).collect()
+    fn users(&self, name: &impl Fn(User) -> String) -> Vec<UserJson> {
+        let known = self.book.users.iter().filter(|u| self.book.is_late(u.seen) || u.stalled_at.is_some());
+        let mut all: Vec<UserSums<'_>> = known.map(|u| self.sums(u)).collect();
+        all.sort_by_key(|u| {
+            (Reverse((u.stalled_ms, u.bytes[0].saturating_add(u.bytes[1]))), u.book.user.bits())
+        });
+        all.truncate(TOLD);
+        all.into_iter().map(|u| self.user(&u, name(u.book.user))).collect()
     }
 
-    fn user(&self, stalled_ds: u32, user: &UserBook, name: String) -> UserJson {
-        let minutes: Vec<_> = self.book.minutes_of(user, QUARTER).collect();
+    /// The last quarter of an hour of a user.
+    fn sums<'a>(&self, book: &'a UserBook) -> UserSums<'a> {
+        let minutes = self.book.minutes_of(book, QUARTER);
+        let bytes =
+            [0, 1].map(|d: usize| book.bytes.iter().fold(0_u64, |sum, minute| sum.saturating_add(minute[d])));
+        UserSums { book, stalled_ms: minutes.map(|m| u64::from(m.stalled_ms)).sum(), bytes }
+    }
+
+    fn user(&self, sums: &UserSums<'_>, name: String) -> UserJson {
+        let user = sums.book;
+        let longest = self.book.minutes_of(user, QUARTER).map(|m| m.longest_ds).max().unwrap_or(0);
         let hour = self.book.minutes_of(user, HOUR);
         let cause = Cause::all()
             .filter(|c| c.is_of_the_network())
-            .map(|c| (user.causes.iter().map(|m| u32::from(m[c.index()])).sum::<u32>(), c))
-            .max_by_key(|(ds, _)| *ds)
-            .filter(|(ds, _)| *ds > 0);
+            .map(|c| (user.causes.iter().map(|m| m[c.index()]).sum::<u64>(), c))
+            .max_by_key(|(ms, _)| *ms)
+            .filter(|(ms, _)| *ms > 0);
         UserJson {
             user: name,
             stalled_now: user.stalled,
-            quarter_s: f64::from(stalled_ds) / 10.0,
-            longest_s: f64::from(minutes.iter().map(|m| m.longest_ds).max().unwrap_or(0)) / 10.0,
+            bytes: sums.bytes,
+            stalled_s: sums.stalled_ms as f64 / 1e3,
+            longest_s: f64::from(longest) / 10.0,
             cause: cause.map(|(_, c)| c.name()),
             minutes_s: hour.map(|m| f64::from(m.longest_ds) / 10.0).collect(),
         }
     }
+}
+
+/// What is told of a user, in the last quarter of an hour.
+struct UserSums<'a> {
+    book: &'a UserBook,
+    stalled_ms: u64,
+    bytes: [u64; 2],
 }
 
 /// A stall that ended, or was looked at, so long after the start.
@@ -313,7 +362,7 @@ fn stall(s: &Stall, user: String, at: Duration) -> StallJson {
         timeouts: s.timeouts,
         backoff: 1 << s.backoff.min(15),
         outstanding: s.outstanding,
-        waited_here_s: f64::from(s.wait_ms) / 1e3,
+        waited_here_s: f64::from(s.turn_ms) / 1e3,
         ended: s.ended,
     }
 }

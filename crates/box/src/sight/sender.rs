@@ -61,11 +61,6 @@ impl Half {
         }
     }
 
-    /// The longest wait of its packets in the box since the last progress.
-    pub fn wait(&self) -> Duration {
-        Duration::from_millis(self.wait_ms.into())
-    }
-
     /// The other end acknowledges this direction's data.
     #[inline]
     pub fn ack(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
@@ -269,17 +264,23 @@ impl Half {
         if end.at_or_before(self.una) {
             self.flags.set(Half16::SPURIOUS);
         }
+        let whole = !dropped && hole.is_none();
+        let (needless, expiries) = (whole && self.is_all_here(), self.expiries);
         let (repair, _) = judge_repair(&self.evidence(now, tcp, hole.is_some())).then;
         let recovers = self.flags.has(Half16::LOSS) || self.flags.has(Half16::RECOVERY);
         if recovers && self.latest == seq {
             self.flags.set(Half16::DOUBLE);
         }
         self.enter(now, repair);
-        if self.repair.is_none_or(|r| r.rank() < repair.rank()) {
-            self.repair = Some(repair);
+        if needless {
+            self.expiries = expiries;
+        } else {
+            if self.repair.is_none_or(|r| r.rank() < repair.rank()) {
+                self.repair = Some(repair);
+            }
+            self.lost = self.lost.and(place);
         }
         scene.book.repaired(repair);
-        self.lost = self.lost.and(place);
         self.latest = seq;
         self.flags.take(Half16::ACKED);
         // RFC 6298, section 3: which copy is acknowledged cannot be told (Karn).
@@ -332,15 +333,17 @@ impl Half {
     /// What was seen since the last progress is over with.
     #[inline]
     pub fn settle(&mut self) {
-        (self.wait_ms, self.expiries, self.repair, self.lost, self.told) = (0, 0, None, Lost::UNKNOWN, 0);
+        (self.turn_ms, self.expiries, self.repair, self.lost, self.told) = (0, 0, None, Lost::UNKNOWN, 0);
         self.flags.take(Half16::DOUBLE);
         self.flags.take(Half16::SPURIOUS);
     }
 
     #[cold]
     fn end_silence(&self, scene: &mut Scene<'_>) {
-        if self.flags.has(Half16::WAITING) && scene.now.since(self.since) > self.patience() {
-            let stall = self.stall(scene.now, scene.whose, scene.gaps, true);
+        if !self.flags.has(Half16::WAITING) {
+            return;
+        }
+        if let Some(stall) = self.stall(scene.now, scene.whose, scene.gaps, true) {
             scene.book.ended(stall);
         }
     }

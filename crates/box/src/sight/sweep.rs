@@ -4,8 +4,8 @@ use narrows_flow::Micros;
 use narrows_units::{Duration, Instant};
 
 use super::Sight;
-use super::book::{Book, LONG, Stall};
-use super::cause::{Cause, Lost};
+use super::book::{Book, Cells, Stall};
+use super::cause::Cause;
 use super::record::{Gaps, Half16, Record, Record16};
 use super::table::Table;
 
@@ -33,7 +33,9 @@ pub enum State {
     Opening,
     /// Data goes, and is acknowledged.
     Moving,
-    /// Somebody waits for the network.
+    /// Its packets wait for their turn in the box's queue.
+    Waiting,
+    /// Nothing comes, or a repair is awaited.
     Stalled,
     /// Nobody waits for anything, or for an application.
     Idle,
@@ -41,18 +43,18 @@ pub enum State {
 
 impl State {
     /// All, in the order of their counts.
-    pub const NAMES: [&'static str; 4] = ["opening", "moving", "stalled", "idle"];
+    pub const NAMES: [&'static str; 5] = ["opening", "moving", "waiting", "stalled", "idle"];
 }
 
 /// All connections as of one look.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
     /// By [`State`].
-    pub states: [u32; 4],
-    /// Stalls that go on, by cause.
+    pub states: [u32; 5],
+    /// Connections that stall, by cause; where both directions do, by that of the longer stall.
     pub causes: [u32; Cause::COUNT],
-    /// Milliseconds of those that are long, by cause and place.
-    pub long_ms: [[u64; Lost::COUNT]; Cause::COUNT],
+    /// How long they have lasted; no number of stalls.
+    pub lasting: Cells,
     /// The longest, first.
     pub stalls: Vec<Stall>,
     /// Users one of whose connections stalls.
@@ -78,24 +80,24 @@ impl Sweep {
 
 impl Now {
     fn count(&mut self, record: &Record, gaps: &[Gaps; 2], now: Micros, book: &mut Book) {
-        let mut stalled = false;
-        for stall in [0, 1].into_iter().filter_map(|d| record.stall_now(now, d, gaps)) {
+        let turns = book.turns();
+        let both = [0, 1].into_iter().filter_map(|d| record.stall_now(now, d, gaps, turns));
+        let worst = both.max_by_key(|stall| (stall.cause.is_of_the_network(), stall.length));
+        let stalled = worst.as_ref().is_some_and(|stall| stall.cause.is_of_the_network());
+        if let Some(stall) = worst {
             self.causes[stall.cause.index()] += 1;
-            if !stall.cause.is_of_the_network() {
-                continue;
+            if stalled {
+                book.goes_on(&stall);
+                self.lasting[stall.cause.index()][stall.lost.index()].last(stall.length);
+                self.show(stall);
             }
-            stalled = true;
-            book.goes_on(&stall);
-            if stall.length > LONG {
-                self.long_ms[stall.cause.index()][stall.lost.index()] += stall.length.as_millis();
-            }
-            self.show(stall);
         }
         let moves = |h: &super::record::Half| h.flags.has(Half16::WAITING) || now.since(h.since) < LATELY;
         let state = match () {
             () if stalled => State::Stalled,
             () if record.flags.has(Record16::CLOSED) => State::Idle,
             () if record.flags.has(Record16::TCP) && !record.flags.has(Record16::OVER) => State::Opening,
+            () if record.queued() => State::Waiting,
             () if record.flags.has(Record16::TCP) && record.halves.iter().any(moves) => State::Moving,
             () if now.since(record.seen) < LATELY => State::Moving,
             () => State::Idle,
@@ -139,6 +141,7 @@ impl Sight {
     }
 
     fn end_pass(&mut self, at: Instant) {
+        self.book.end_pass();
         for user in &mut self.book.users {
             user.stalled = std::mem::take(&mut user.counting);
             self.sweep.next.users += u32::from(user.stalled > 0);

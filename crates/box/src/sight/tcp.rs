@@ -53,7 +53,8 @@ impl Record {
             known
         };
         if again {
-            self.halves[d].expiries = self.halves[d].expiries.saturating_add(1);
+            let half = &mut self.halves[d];
+            half.expiries = half.expiries.saturating_add(u8::from(half.queued == 0));
             return;
         }
         if answer {
@@ -61,7 +62,7 @@ impl Record {
             let other = &self.halves[1 - d];
             if self.flags.has(Record16::OPENED) && other.expiries == 0 {
                 // The SYN until its answer, without the wait here: from here to the one that was called and back.
-                let half = now.since(other.since).saturating_sub(other.wait());
+                let half = now.since(other.since).saturating_sub(other.turn());
                 self.halves[1 - d].receiver_us = Half::smooth(0, half);
                 self.halves[d].sender_us = Half::smooth(0, half);
             }
@@ -88,12 +89,11 @@ impl Record {
         let syn = self.halves[opener].since;
         if self.flags.has(Record16::ANSWERED) && self.halves[1 - opener].expiries == 0 {
             let answer = &self.halves[1 - opener];
-            let half = now.since(answer.since).saturating_sub(answer.wait());
+            let half = now.since(answer.since).saturating_sub(answer.turn());
             self.halves[1 - opener].receiver_us = Half::smooth(0, half);
             self.halves[opener].sender_us = Half::smooth(0, half);
         }
-        let stall = self.handshake_stall(now, syn, true);
-        if now.since(syn) > self.halves[opener].patience() {
+        if let Some(stall) = self.handshake_stall(now, syn, book.turns(), true) {
             book.ended(stall);
         }
         for half in &mut self.halves {
@@ -102,17 +102,21 @@ impl Record {
         }
     }
 
-    /// What a handshake that takes too long looks like.
-    pub fn handshake_stall(&self, now: Micros, syn: Micros, ended: bool) -> Stall {
+    /// The handshake as a stall, if it takes too long. `turns`: what packets wait in the box, down and up.
+    fn handshake_stall(&self, now: Micros, syn: Micros, turns: [Duration; 2], ended: bool) -> Option<Stall> {
         let opener = self.opener();
         let again = [0, 1].map(|d: usize| self.halves[d].expiries);
         let by = if again[1 - opener] > 0 { 1 - opener } else { opener };
         let repeated = again[0].saturating_add(again[1]);
-        let length = now.since(syn);
-        let waited = self.halves.iter().map(Half::wait).max().unwrap_or_default();
         let here = self.flags.has(Record16::SYN_LOST_HERE);
-        // A SYN that stands in the box and not in a queue of packets is kept by admission control.
-        let held = self.halves[opener].queued > 0 || waited * 2 >= length;
+        let stood = if self.halves[opener].queued > 0 { now.since(syn) } else { self.halves[opener].turn() };
+        // A SYN that stands in the box for longer than data wait for their turn is kept by admission control.
+        let held = stood > FIRST_RTO.max(turns[opener] * 3);
+        let turn = self.halves[1 - opener].turn() + if held { Duration::ZERO } else { stood };
+        let length = now.since(syn).saturating_sub(turn);
+        if length <= self.halves[opener].patience(repeated > 0 || here) {
+            return None;
+        }
         let (cause, lost, certainty) = match () {
             () if self.flags.has(Record16::REFUSED) => {
                 (Cause::HeldAtAdmission, Lost::UNKNOWN, Certainty::Certain)
@@ -123,7 +127,7 @@ impl Record {
             () if !ended => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Likely),
             () => (Cause::Told(Told::PacketDelay), Lost::UNKNOWN, Certainty::Likely),
         };
-        Stall {
+        Some(Stall {
             key: self.key,
             user: self.user,
             by,
@@ -135,9 +139,9 @@ impl Record {
             timeouts: 0,
             backoff: repeated.min(15),
             outstanding: 1,
-            wait_ms: self.halves[by].wait_ms,
+            turn_ms: self.halves[by].turn_ms,
             ended,
-        }
+        })
     }
 
     /// New data after a silence in which nothing was under way: who was called has let the other wait for an answer.
@@ -163,7 +167,7 @@ impl Record {
         let begun =
             if other.since.since(own.since) < own.since.since(other.since) { other.since } else { own.since };
         let length = now.since(begun).saturating_sub(Duration::from_micros(own.sender_us.into()));
-        (length > own.patience()).then_some(Stall {
+        (length > own.patience(false)).then_some(Stall {
             key: self.key,
             user: self.user,
             by: d,
@@ -175,14 +179,15 @@ impl Record {
             timeouts: 0,
             backoff: 0,
             outstanding: 0,
-            wait_ms: own.wait_ms,
+            turn_ms: own.turn_ms,
             ended: true,
         })
     }
 
     /// Nothing more comes: what stands still now stalls without an end.
     pub fn give_up(&mut self, now: Micros, gaps: &[Gaps; 2], book: &mut Book) {
-        for stall in [0, 1].into_iter().filter_map(|d| self.stall_now(now, d, gaps)) {
+        let turns = book.turns();
+        for stall in [0, 1].into_iter().filter_map(|d| self.stall_now(now, d, gaps, turns)) {
             book.ended(Stall { ended: false, ..stall });
         }
         for half in &mut self.halves {
@@ -190,8 +195,8 @@ impl Record {
         }
     }
 
-    /// The stall of direction `d` that goes on, if one does.
-    pub fn stall_now(&self, now: Micros, d: usize, gaps: &[Gaps; 2]) -> Option<Stall> {
+    /// The stall of direction `d` that goes on, if one does. `turns`: what packets wait in the box, down and up.
+    pub fn stall_now(&self, now: Micros, d: usize, gaps: &[Gaps; 2], turns: [Duration; 2]) -> Option<Stall> {
         let half = &self.halves[d];
         if self.flags.has(Record16::CLOSED) {
             return None;
@@ -201,13 +206,16 @@ impl Record {
         }
         if !self.flags.has(Record16::OVER) {
             let syn = self.halves[self.opener()].since;
-            let waits = d == self.opener() && self.flags.has(Record16::OPENED) && now.since(syn) > FIRST_RTO;
-            return waits.then(|| self.handshake_stall(now, syn, false));
+            let opens = d == self.opener() && self.flags.has(Record16::OPENED) && now.since(syn) > FIRST_RTO;
+            return if opens { self.handshake_stall(now, syn, turns, false) } else { None };
         }
-        let waits = half.flags.has(Half16::WAITING) || half.flags.has(Half16::SHUT);
-        if waits && now.since(half.since) > half.patience() {
-            return Some(half.stall(now, (&self.key, self.user, d), &gaps[d], false));
+        if half.flags.has(Half16::WAITING) || half.flags.has(Half16::SHUT) {
+            let acknowledged_here = self.halves[1 - d].queued > 0 && !half.has_expired();
+            let stall = half.stall(now, (&self.key, self.user, d), &gaps[d], false);
+            if let Some(stall) = stall.filter(|_| !acknowledged_here) {
+                return Some(stall);
+            }
         }
-        self.unanswered(now, d)
+        self.unanswered(now, d).filter(|_| !self.queued())
     }
 }

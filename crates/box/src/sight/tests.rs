@@ -8,6 +8,7 @@ use super::*;
 
 mod bounds;
 mod judged;
+mod served;
 
 const DOWN: Direction = Direction::Down;
 const UP: Direction = Direction::Up;
@@ -39,6 +40,8 @@ struct Story {
     tcp: TcpHeader,
     /// How long the next packet waits in the box; `None` if it is dropped.
     wait: Option<u64>,
+    /// Packets in the box, with when they leave.
+    waiting: Vec<(u64, Direction, Mark, Header)>,
 }
 
 impl Story {
@@ -51,6 +54,7 @@ impl Story {
             frame: 0,
             tcp: TcpHeader { window: 60_000, ..TcpHeader::default() },
             wait: Some(0),
+            waiting: Vec::new(),
         }
     }
 
@@ -72,11 +76,21 @@ impl Story {
         assert!(ms >= self.ms, "time goes on");
         // A look at all, twice a second.
         while self.ms + 500 <= ms {
-            self.ms += 500;
+            self.leave(self.ms + 500);
             self.sight.tick(at(self.ms));
         }
-        self.ms = ms;
+        self.leave(ms);
         self.sight.tick(at(ms));
+    }
+
+    /// Time goes on, and what has waited leaves the box.
+    fn leave(&mut self, ms: u64) {
+        self.waiting.sort_by_key(|w| w.0);
+        let due = self.waiting.partition_point(|w| w.0 <= ms);
+        for (leaves, way, mark, header) in self.waiting.drain(..due) {
+            self.sight.left(at(leaves), way, mark, &header);
+        }
+        self.ms = ms;
     }
 
     fn put(&mut self, ms: u64, way: Direction, flags: Flags, (seq, ack): (u32, u32), payload: u32) {
@@ -93,7 +107,8 @@ impl Story {
     fn pass(&mut self, way: Direction, header: &Header) {
         let mark = self.sight.arrived(at(self.ms), way, header, None);
         match self.wait.replace(0) {
-            Some(wait) => self.sight.left(at(self.ms + wait), way, mark, header),
+            Some(0) => self.sight.left(at(self.ms), way, mark, header),
+            Some(wait) => self.waiting.push((self.ms + wait, way, mark, *header)),
             None => self.sight.dropped(way, mark, header),
         }
     }

@@ -100,8 +100,13 @@ pub fn headline(s: &Status) -> String {
     )
 }
 
-/// One direction as pairs of name and value; names that begin with a dot belong to the line above.
-pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> Vec<(String, String)> {
+/// One direction as pairs of name and value; names that begin with a dot belong to the line above. `acknowledgments`
+/// came in the other direction, and may be clamped for this one.
+pub fn rows(
+    now: &DirectionStatus,
+    before: Option<(&DirectionStatus, f64)>,
+    acknowledgments: u64,
+) -> Vec<(String, String)> {
     let (r, c) = (&now.report, &now.report.counters);
     let mut rows = vec![
         (
@@ -126,37 +131,42 @@ pub fn rows(now: &DirectionStatus, before: Option<(&DirectionStatus, f64)>) -> V
             row("goodput", bits(goodput));
         }
     }
-    row("waiting", format!("{} packets, {:.1} kB", r.backlog.packets, r.backlog.bytes.0 as f64 / 1e3));
+    row("in the queue", format!("{} packets, {:.1} kB", r.backlog.packets, r.backlog.bytes.0 as f64 / 1e3));
     for class in &r.classes {
         in_words(class).into_iter().for_each(|(name, value)| row(&name, value));
     }
     row("arrived", format!("{} packets, {:.1} MB", c.arrived, c.arrived_bytes.0 as f64 / 1e6));
-    let share = |n: u64| if c.arrived > 0 { 100.0 * n as f64 / c.arrived as f64 } else { 0.0 };
-    row("dropped", format!("{} ({:.1} %)", c.dropped_total(), share(c.dropped_total())));
+    row("dropped", of_all(c.dropped_total(), c.arrived, ""));
     let mut drops = Reason::ALL.map(|reason| (reason.name(), c.dropped[reason as usize]));
     drops.sort_unstable();
     for (reason, n) in drops.into_iter().filter(|(_, n)| *n > 0) {
         row(&format!("· {}", reason.replace('_', " ")), n.to_string());
     }
-    for (name, n) in [
-        ("superfluous copies", c.suppressed),
-        ("marked", c.marked),
-        ("windows clamped", c.clamped),
-        ("evicted flows", c.evicted),
+    for (name, n, value) in [
+        ("copies dropped", c.suppressed, of_all(c.suppressed, c.arrived, ", needless")),
+        ("marked", c.marked, of_all(c.marked, c.arrived, "")),
+        ("windows clamped", c.clamped, of_all(c.clamped, acknowledgments, " of ACKs")),
+        ("evicted flows", c.evicted, c.evicted.to_string()),
     ] {
         if n > 0 {
-            row(name, format!("{n} ({:.1} %)", share(n)));
+            row(name, value);
         }
     }
     if r.flows > 0 {
         row("loss now", format!("{:.2} %", f64::from(r.loss_ppm) / 1e4));
-        row("flows", format!("{}, {} active", r.flows, r.active_flows));
-        for (state, n) in r.states.iter().filter(|(_, n)| **n > 0) {
-            row(&format!("· {}", state.replace('_', " ")), n.to_string());
-        }
-        row("stalled", format!("{}, longest {}", r.stalled_flows, seconds(r.longest_stall.as_secs_f64())));
+        let quiet = r.flows.saturating_sub(r.active_flows);
+        row("flows", format!("{} share the link, {quiet} quiet", r.active_flows));
     }
     rows
+}
+
+/// A count with its part of all, in per cent, if it is one.
+fn of_all(n: u64, all: u64, what: &str) -> String {
+    if n <= all && all > 0 {
+        format!("{n} ({:.1} %{what})", 100.0 * n as f64 / all as f64)
+    } else {
+        n.to_string()
+    }
 }
 
 /// What is told and thought of the link's rate.
@@ -181,9 +191,20 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// Classes of `taq` in plain words; others by their names.
+fn class_words(name: &str) -> &str {
+    match name {
+        "control" => "ACKs and SYNs",
+        "sparse" => "light flows",
+        "new" => "new flows",
+        "old" => "busy flows",
+        other => other,
+    }
+}
+
 /// What waits in a class; and where a class has a part of the link, how much, whose, and what was lost in it.
 fn in_words(class: &ClassReport) -> Vec<(String, String)> {
-    let name = &class.name;
+    let name = class_words(&class.name);
     let waits = format!("{} packets, {} flows", class.backlog.packets, class.flows);
     let mut rows = vec![(format!("· {name}"), waits)];
     if let Some(share) = class.share {
@@ -200,16 +221,20 @@ fn in_words(class: &ClassReport) -> Vec<(String, String)> {
 
 /// Admission control in a few lines.
 pub fn admission_lines(admission: &AdmissionReport) -> Vec<String> {
+    let waiting = match admission.waiting {
+        0 => "nobody waits".to_owned(),
+        1 => "1 user waits".to_owned(),
+        n => format!("{n} users wait"),
+    };
     let mut lines = vec![format!(
-        "admission {} · {} users admitted · {} granted so far · {} waiting",
-        if admission.overloaded { "limited" } else { "open" },
+        "admission: {}, {waiting}; {} users admitted now, {} admissions since the start",
+        if admission.overloaded { "new users wait" } else { "open" },
         admission.admitted,
         admission.admissions,
-        admission.waiting
     )];
     if let (Some(p50), Some(p99)) = (admission.wait_p50, admission.wait_p99) {
         lines.push(format!(
-            "who had to wait: median {}, slowest 1 % {}",
+            "wait for admission: median {}, slowest 1 % {}",
             seconds(p50.as_secs_f64()),
             seconds(p99.as_secs_f64())
         ));
@@ -269,25 +294,28 @@ fn whole(now: &Status, before: &Status) -> String {
 /// One link as text.
 fn text(now: &Status, before: Option<&Status>) -> String {
     let dt = before.map_or(0.0, |b| now.uptime_s - b.uptime_s);
-    let mut out = headline(now) + "\n";
+    let mut out = String::new();
     if !now.sight.words.is_empty() {
         out += &format!("{}\n", now.sight.words);
     }
+    out += &format!("{}\n", headline(now));
     for line in odd_lines(now) {
         out += &format!("{line}\n");
     }
-    let column = |d: fn(&Status) -> &DirectionStatus| rows(d(now), before.map(|b| (d(b), dt)));
-    out += &side_by_side(&column(|s| &s.down), &column(|s| &s.up));
+    let [acks_down, acks_up] = now.sight.acknowledgments;
+    let down = rows(&now.down, before.map(|b| (&b.down, dt)), acks_up);
+    let up = rows(&now.up, before.map(|b| (&b.up, dt)), acks_down);
+    out += &side_by_side(&down, &up);
     for line in why_lines(now) {
         out += &format!("{line}\n");
     }
-    for admission in [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref()) {
+    for admission in now.admissions() {
         for line in admission_lines(admission) {
             out += &format!("{line}\n");
         }
     }
     for line in sight::lines(&now.sight, 5) {
-        out += &format!("{line}\n");
+        out += &format!("{}\n", line.text);
     }
     out
 }
@@ -396,6 +424,34 @@ mod tests {
         class.counters = Some(counters);
         let values: Vec<_> = in_words(&class).into_iter().map(|(_, value)| value).collect();
         assert_eq!(values, ["0 packets, 2 flows", "46 %", "24 packets", "7"]);
+    }
+
+    #[test]
+    fn each_share_has_its_own_base_and_admission_is_told_once() {
+        let mut now = Status::default();
+        now.down.report.counters.arrived = 100;
+        now.down.report.counters.suppressed = 3;
+        (now.down.report.counters.clamped, now.down.report.counters.evicted) = (150, 7);
+        (now.down.report.flows, now.down.report.active_flows) = (80, 30);
+        now.down.report.stalled_flows = 9;
+        now.down.report.states = [("idle".into(), 80)].into();
+        now.sight.acknowledgments = [0, 200];
+        now.sight.words = "None of 20 users stalled since the start.".into();
+        for d in [&mut now.down, &mut now.up] {
+            d.report.admission = Some(AdmissionReport { admitted: 20, admissions: 45, ..Default::default() });
+        }
+        let text = text(&now, None);
+        assert!(text.starts_with("None of 20 users stalled since the start.\n"), "{text}");
+        for line in ["3 (3.0 %, needless)", "150 (75.0 % of ACKs)", "30 share the link, 50 quiet"] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(text.lines().any(|l| l.split_whitespace().eq(["evicted", "flows", "7"])), "{text}");
+        // Another count of stalls, of the discipline, is not shown beside sight's.
+        assert_eq!(text.matches("stalled").count(), 1, "{text}");
+        let line = "admission: open, nobody waits; 20 users admitted now, 45 admissions since the start";
+        assert_eq!(text.matches(line).count(), 1, "{text}");
+        // ACKs that were counted later than the clamps give no share above the whole.
+        assert_eq!(of_all(5, 4, ""), "5");
     }
 
     #[test]

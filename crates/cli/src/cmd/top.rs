@@ -19,7 +19,7 @@ use crate::SUCCESS;
 /// Arguments of `narrows top`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The box's control socket; by default the boxes under /run/narrows, in turn with the Tab key, each link by itself
+    /// The box's control socket; by default every box under /run/narrows
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
@@ -122,13 +122,13 @@ impl View {
         };
         let mut odd = odd_lines(now);
         odd.extend(self.trouble.clone());
-        let controls = [&now.down, &now.up].into_iter().filter_map(|d| d.report.admission.as_ref());
-        let admission: Vec<String> = controls.flat_map(admission_lines).collect();
+        let admission: Vec<String> = now.admissions().into_iter().flat_map(admission_lines).collect();
+        let held_back = now.admissions().iter().any(|a| a.waiting > 0);
         let stalls = sight::lines(&now.sight, 3);
         let words = u16::from(!now.sight.words.is_empty());
-        let [head, said, odds, middle, bottom, why, foot] = Layout::vertical([
-            Constraint::Length(1),
+        let [said, head, odds, middle, bottom, why, foot] = Layout::vertical([
             Constraint::Length(words),
+            Constraint::Length(1),
             Constraint::Length(odd.len().min(4) as u16),
             Constraint::Min(8),
             Constraint::Length(admission.len().min(12) as u16),
@@ -136,16 +136,25 @@ impl View {
             Constraint::Length(1),
         ])
         .areas(frame.area());
-        frame.render_widget(Line::from(headline(now)).bold(), head);
-        frame.render_widget(Line::from(now.sight.words.as_str()).bold(), said);
+        let tone = match &now.sight {
+            s if s.users_stalled_long > 0 => Color::LightRed,
+            s if s.users_stalled_lately > 0 => Color::Yellow,
+            _ => Color::Reset,
+        };
+        frame.render_widget(Line::from(now.sight.words.as_str()).bold().fg(tone), said);
+        frame.render_widget(Line::from(headline(now)).dim(), head);
         frame.render_widget(Paragraph::new(odd.join("\n")).fg(Color::Yellow), odds);
         let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).split(middle);
         for (i, title) in ["Down: to the users", "Up: from the users"].into_iter().enumerate() {
             self.direction(frame, halves[i], i, title, now);
         }
-        frame.render_widget(Paragraph::new(admission.join("\n")), bottom);
-        frame.render_widget(Paragraph::new(stalls.join("\n")), why);
-        frame.render_widget(Line::from("q: quit   Tab: next link or box").dim(), foot);
+        let waits = if held_back { Color::Yellow } else { Color::DarkGray };
+        frame.render_widget(Paragraph::new(admission.join("\n")).fg(waits), bottom);
+        let toned = stalls
+            .into_iter()
+            .map(|line| Line::from(line.text).fg(if line.odd { Color::Yellow } else { Color::DarkGray }));
+        frame.render_widget(Paragraph::new(toned.collect::<Vec<_>>()), why);
+        frame.render_widget(Line::from("q: quit   Tab: switch between boxes and links").dim(), foot);
     }
 
     fn direction(&self, frame: &mut Frame, area: Rect, which: usize, title: &str, now: &Status) {
@@ -171,7 +180,8 @@ impl View {
             .data(&latest)
             .max(shaped.unwrap_or_else(|| latest.iter().copied().max().unwrap_or(1)));
         frame.render_widget(spark.fg(Color::Blue), line);
-        let lines = rows(of(now), self.before.as_ref().map(|b| (of(b), dt)));
+        let lines =
+            rows(of(now), self.before.as_ref().map(|b| (of(b), dt)), now.sight.acknowledgments[1 - which]);
         let cells = lines.into_iter().map(|(name, value)| Row::new([name, value]));
         frame.render_widget(Table::new(cells, [Constraint::Length(20), Constraint::Fill(1)]), table);
     }

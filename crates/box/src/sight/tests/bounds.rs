@@ -16,20 +16,20 @@ fn seven_seconds(s: &mut Story, ms: u64) {
 #[test]
 fn one_line_in_words() {
     let mut s = Story::new();
-    assert_eq!(s.report().words, "Nobody had traffic in the last quarter of an hour.");
+    assert_eq!(s.report().words, "Nobody had traffic since the start.");
     s.open(0);
     s.client = 8;
     seven_seconds(&mut s, 1000);
     let report = s.report();
     assert_eq!(
         report.words,
-        "1 of 2 users waited more than 5 s in the last quarter of an hour; 100 % because of losses behind the box."
+        "1 of 2 users stalled for more than 5 s since the start; 100 % because of losses behind the box."
     );
     let cause = report.causes.iter().find(|c| c.cause == "double_retransmission").unwrap();
-    assert_eq!((cause.quarter, cause.quarter_s), (1, 7.0));
-    assert_eq!(report.lost.iter().find(|l| l.place == "behind").unwrap().quarter_s, 7.0);
+    assert_eq!((cause.quarter, cause.quarter_share, cause.total_s), (1, 1.0, 7.0));
+    assert_eq!(report.lost.iter().find(|l| l.place == "behind").unwrap().quarter_share, 1.0);
     let user = &report.users[0];
-    assert_eq!((user.user.as_str(), user.quarter_s, user.longest_s), ("10.0.0.8", 7.0, 7.0));
+    assert_eq!((user.user.as_str(), user.stalled_s, user.longest_s), ("10.0.0.8", 7.0, 7.0));
     assert_eq!(user.cause.as_deref(), Some("double_retransmission"));
     // Between 5 and 10 s.
     assert_eq!(report.stall_s.counts[5], 1);
@@ -42,21 +42,39 @@ fn a_stall_that_goes_on_counts_before_it_ends() {
     s.end(641, 1);
     s.until(9000);
     let report = s.report();
-    assert_eq!((report.users_waited, report.users_stalled, report.states["stalled"]), (1, 1, 1));
+    assert_eq!((report.users_stalled_long, report.users_stalled, report.states["stalled"]), (1, 1, 1));
+    let user = &report.users[0];
+    assert!(user.stalled_s > 7.5 && user.longest_s <= user.stalled_s + 0.1, "{user:?}");
     assert!(report.words.contains("100 % because of losses behind"), "{}", report.words);
     assert_eq!(report.stalls_now[0].flow, "10.0.0.7:50000 192.0.2.1:80 tcp");
+}
+
+#[test]
+fn connections_that_stall_together_do_not_add_up() {
+    let mut s = Story::new();
+    seven_seconds(&mut s, 0);
+    let mut book = s.sight.book;
+    let stall = book.last[0].stall.clone();
+    for later in [500, 1000] {
+        book.now = at(7141 + later);
+        book.ended(stall.clone());
+    }
+    // Three stalls of 7 s each within 8 s.
+    let ms: u64 = book.minutes_of(&book.users[0], 15).map(|m| u64::from(m.stalled_ms)).sum();
+    assert_eq!(ms, 8000);
 }
 
 #[test]
 fn a_quarter_of_an_hour_is_forgotten() {
     let mut s = Story::new();
     seven_seconds(&mut s, 0);
-    assert_eq!(s.report().users_waited, 1);
+    assert_eq!(s.report().users_stalled_long, 1);
     s.until(14 * 60_000);
-    assert_eq!(s.report().users_waited, 1);
+    assert_eq!(s.report().users_stalled_long, 1);
     s.until(16 * 60_000);
     let report = s.report();
-    assert_eq!((report.users_waited, report.users_seen), (0, 0));
+    assert_eq!((report.users_stalled_long, report.users_stalled_lately, report.users_seen), (0, 0, 0));
+    assert_eq!(report.words, "Nobody had traffic in the last quarter of an hour.");
     assert!(report.causes.iter().all(|c| c.quarter == 0));
     assert_eq!(report.causes.iter().map(|c| c.total).sum::<u64>(), 1, "the total stays");
 }

@@ -81,26 +81,50 @@ fn the_dashboard_and_prometheus_are_told() {
     running.stop();
 }
 
-/// Chromium draws the dashboard without an error, and with the stall.
+/// Chromium draws both pages without an error, narrow and wide; the dashboard has the stall.
 fn in_chromium(world: &World) {
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|p| {
         Command::new(p).arg("--version").stderr(Stdio::null()).output().is_ok_and(|o| o.status.success())
     });
     let Some(browser) = found else {
-        skip_part(&test(), "opening the dashboard", "no Chromium; apt-get install chromium");
+        skip_part(&test(), "opening the pages", "no Chromium; apt-get install chromium");
         return;
     };
+    for (path, width) in [("dashboard", 1440), ("dashboard", 390), ("", 390)] {
+        let page = drawn(world, browser, path, width);
+        assert!(page.contains("since the start"), "{page}");
+        for word in ["slow_start", "pool", "undefined", "NaN", "wait of those"] {
+            let body = page.split("<script").next().unwrap_or_default();
+            assert!(!body.contains(word), "{word}: {body}");
+        }
+        if path == "dashboard" {
+            assert!(page.contains("lost behind the box") && page.contains("10.77.0.2:"), "{page}");
+            assert!(page.contains("Link, goodput and rate, down"), "{page}");
+            assert!(page.contains("waiting their turn 0"), "{page}");
+            // The box is young.
+            assert!(page.contains("data-minutes=\"5\" aria-pressed=\"true\""), "{page}");
+        } else {
+            assert!(page.contains("waiting their turn (normal on a full link)"), "{page}");
+            assert!(
+                page.contains("carried now</th><td>0.0 kbit/s of 4.00 Mbit/s"),
+                "rates at the first look: {page}"
+            );
+        }
+    }
+}
+
+/// A page as Chromium has it after its scripts have run.
+fn drawn(world: &World, browser: &str, path: &str, width: u32) -> String {
     let out = Command::new("ip")
         .args(["netns", "exec", &world.ns("b"), "timeout", "60", browser, "--headless", "--no-sandbox"])
         .args(["--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom"])
+        .arg(format!("--window-size={width},1000"))
         .arg(format!("--user-data-dir={}", world.dir.join("chromium").display()))
-        .arg("http://127.0.0.1:8088/dashboard")
+        .arg(format!("http://127.0.0.1:8088/{path}"))
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let (page, log) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(!log.contains("Uncaught") && !log.contains("SyntaxError"), "{log}");
-    assert!(page.contains("in the last quarter of an hour"), "{page}\n{log}");
-    assert!(page.contains("lost behind the box") && page.contains("10.77.0.2:"), "{page}\n{log}");
-    assert!(page.contains("Link, goodput and rate, down"), "{page}\n{log}");
+    page.into_owned()
 }

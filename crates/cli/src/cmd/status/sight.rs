@@ -1,64 +1,105 @@
 //! Who stalls and why, in lines of text.
 
-use narrows_box::{CauseJson, SightJson, StallJson};
+use narrows_box::{CauseJson, SightJson, StallJson, UserJson};
 
 use super::seconds;
 
+/// A line, and whether it tells of something that is not as it should be.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line {
+    pub text: String,
+    pub odd: bool,
+}
+
 /// At most so many lines of each kind: causes, users, stalls that go on or, if there are none, that were the last.
-pub fn lines(sight: &SightJson, most: usize) -> Vec<String> {
-    let mut causes: Vec<&CauseJson> = sight.causes.iter().filter(|c| c.now > 0 || c.quarter > 0).collect();
-    if causes.is_empty() {
-        return Vec::new();
+pub fn lines(sight: &SightJson, most: usize) -> Vec<Line> {
+    let mut lines = vec![connections(sight)];
+    lines.retain(|line| !line.text.is_empty());
+    if sight.users_stalled_lately > 0 {
+        let text = format!(
+            "users: {} of {} stall now; {} stalled in 15 min, {} of them for more than 5 s at once",
+            sight.users_stalled, sight.users_seen, sight.users_stalled_lately, sight.users_stalled_long
+        );
+        lines.push(Line { text, odd: true });
     }
-    let state = |name: &str| sight.states.get(name).copied().unwrap_or(0);
-    let mut lines = vec![format!(
-        "connections: {} moving, {} stalled, {} opening, {} idle · {} of {} users stall now",
-        state("moving"),
-        state("stalled"),
-        state("opening"),
-        state("idle"),
-        sight.users_stalled,
-        sight.users_seen
-    )];
-    causes.sort_by(|a, b| b.quarter_s.total_cmp(&a.quarter_s).then(b.now.cmp(&a.now)));
-    lines.extend(
-        causes.into_iter().take(most).map(|c| {
-            format!("· {}: {} now, {} in 15 min, {}", c.words, c.now, c.quarter, seconds(c.quarter_s))
-        }),
-    );
-    lines.extend(sight.users.iter().take(most).map(|u| {
-        let now = if u.stalled_now > 0 { format!(", {} now", u.stalled_now) } else { String::new() };
-        let cause = u.cause.as_ref().map_or(String::new(), |c| format!(", mostly {}", c.replace('_', " ")));
-        format!(
-            "· {}: {} in 15 min, longest {}{cause}{now}",
-            u.user,
-            seconds(u.quarter_s),
-            seconds(u.longest_s)
-        )
-    }));
+    let mut causes: Vec<&CauseJson> = sight.causes.iter().filter(|c| c.now > 0 || c.quarter > 0).collect();
+    causes.sort_by(|a, b| b.quarter_share.total_cmp(&a.quarter_share).then(b.now.cmp(&a.now)));
+    lines.extend(causes.into_iter().take(most).map(cause));
+    lines.extend(sight.users.iter().filter(|u| u.stalled_s > 0.0).take(most).map(user));
+    let is_of_the_network = |s: &&StallJson| {
+        let cause = sight.causes.iter().find(|c| c.cause == s.cause);
+        cause.is_none_or(|c| c.network)
+    };
     let stalls = if sight.stalls_now.is_empty() { &sight.stalls_last } else { &sight.stalls_now };
-    lines.extend(stalls.iter().take(most).map(stall));
+    lines.extend(stalls.iter().filter(is_of_the_network).take(most).map(stall));
     lines
 }
 
+/// All connections by state, which add up; no text if there are none.
+fn connections(sight: &SightJson) -> Line {
+    let state = |name: &str| sight.states.get(name).copied().unwrap_or(0);
+    let all: u32 = sight.states.values().sum();
+    let turn = sight.turn_s.into_iter().fold(0.0, f64::max);
+    let each = if state("waiting") > 0 && turn > 0.0 {
+        format!(" (normal on a full link: {} each)", seconds(turn))
+    } else {
+        String::new()
+    };
+    let text = format!(
+        "connections: {all}, of these {} moving, {} waiting their turn{each}, {} stalled, {} opening, {} idle",
+        state("moving"),
+        state("waiting"),
+        state("stalled"),
+        state("opening"),
+        state("idle"),
+    );
+    Line { text: if all > 0 { text } else { String::new() }, odd: state("stalled") > 0 }
+}
+
+fn cause(c: &CauseJson) -> Line {
+    let text = if c.network {
+        let share = c.quarter_share * 100.0;
+        format!("· {}: {} now, {} in 15 min, {share:.0} % of the stalled time", c.words, c.now, c.quarter)
+    } else {
+        format!("· not the network, {}: {} now, {} in 15 min", c.words, c.now, c.quarter)
+    };
+    Line { text, odd: c.network }
+}
+
+fn user(u: &UserJson) -> Line {
+    let now = match u.stalled_now {
+        0 => String::new(),
+        1 => ", 1 connection now".to_owned(),
+        n => format!(", {n} connections now"),
+    };
+    let cause = u.cause.as_ref().map_or(String::new(), |c| format!(", mostly {}", c.replace('_', " ")));
+    let (stalled, longest) = (seconds(u.stalled_s), seconds(u.longest_s));
+    Line {
+        text: format!("· {}: stalled for {stalled} in 15 min, longest {longest}{cause}{now}", u.user),
+        odd: true,
+    }
+}
+
 /// One stall with its evidence.
-fn stall(s: &StallJson) -> String {
+fn stall(s: &StallJson) -> Line {
     let arrow = if s.direction == "down" { "<-" } else { "->" };
     let flow = s.flow.replacen(' ', &format!(" {arrow} "), 1);
-    let mut line = format!("· {flow}: {} {}", seconds(s.length_s), s.cause.replace('_', " "));
-    if s.lost != "unknown" {
-        line += &format!(", lost {}", s.lost);
+    let so_far = if s.number == 0 { " so far" } else { "" };
+    let mut text =
+        format!("· {flow}: stalled for {}{so_far}, {}", seconds(s.length_s), s.cause.replace('_', " "));
+    match s.lost.as_str() {
+        "unknown" => {}
+        "here" => text += ", dropped by the box",
+        "both" => text += ", lost in several places",
+        place => text += &format!(", lost {place} the box"),
     }
     if s.timeouts > 0 {
         let plural = if s.timeouts > 1 { "s" } else { "" };
-        line += &format!(", {} timeout{plural} (back-off {})", s.timeouts, s.backoff);
+        text += &format!(", {} timeout{plural} (back-off {})", s.timeouts, s.backoff);
     } else if let Some(repair) = &s.repair {
-        line += &format!(", {}", repair.replace('_', " "));
+        text += &format!(", {}", repair.replace('_', " "));
     }
-    if s.waited_here_s >= 0.1 {
-        line += &format!(", waited here {}", seconds(s.waited_here_s));
-    }
-    line + if s.number == 0 { ", goes on" } else { "" }
+    Line { text, odd: true }
 }
 
 #[cfg(test)]
@@ -68,10 +109,11 @@ mod tests {
     #[test]
     fn causes_come_by_time_and_a_stall_with_its_evidence() {
         assert!(lines(&SightJson::default(), 5).is_empty());
-        let cause = |words: &str, quarter, quarter_s| CauseJson {
+        let cause = |words: &str, quarter, quarter_share, network| CauseJson {
             words: words.to_owned(),
             quarter,
-            quarter_s,
+            quarter_share,
+            network,
             ..CauseJson::default()
         };
         let stall = StallJson {
@@ -85,15 +127,38 @@ mod tests {
             ..StallJson::default()
         };
         let sight = SightJson {
-            causes: vec![cause("handshake lost", 1, 3.0), cause("end of the data lost", 4, 20.0)],
+            causes: vec![
+                cause("handshake lost", 1, 0.25, true),
+                cause("end of the data lost", 4, 0.75, true),
+                cause("nothing to send", 2, 0.0, false),
+            ],
+            states: [("moving".to_owned(), 3), ("waiting".to_owned(), 5), ("idle".to_owned(), 2)].into(),
+            turn_s: [0.8, 0.1],
+            users_seen: 20,
+            users_stalled_lately: 2,
             stalls_now: vec![stall],
             ..SightJson::default()
         };
         let lines = lines(&sight, 5);
-        assert_eq!(lines[1], "· end of the data lost: 0 now, 4 in 15 min, 20 s");
+        let said: Vec<(&str, bool)> = lines.iter().map(|l| (l.text.as_str(), l.odd)).collect();
         assert_eq!(
-            lines[3],
-            "· 10.0.0.7:50000 <- 192.0.2.1:443 tcp: 6.5 s tail loss, lost behind, 2 timeouts (back-off 4), goes on"
+            said,
+            [
+                (
+                    "connections: 10, of these 3 moving, 5 waiting their turn (normal on a full link: 0.8 s each), \
+                     0 stalled, 0 opening, 2 idle",
+                    false
+                ),
+                ("users: 0 of 20 stall now; 2 stalled in 15 min, 0 of them for more than 5 s at once", true),
+                ("· end of the data lost: 0 now, 4 in 15 min, 75 % of the stalled time", true),
+                ("· handshake lost: 0 now, 1 in 15 min, 25 % of the stalled time", true),
+                ("· not the network, nothing to send: 0 now, 2 in 15 min", false),
+                (
+                    "· 10.0.0.7:50000 <- 192.0.2.1:443 tcp: stalled for 6.5 s so far, tail loss, lost behind the box, \
+                     2 timeouts (back-off 4)",
+                    true
+                ),
+            ]
         );
     }
 }
