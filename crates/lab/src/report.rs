@@ -22,11 +22,13 @@ const MORE: &str = "figure { margin: 1rem 0 } figure svg { display: block; width
                     .wide table tr { display: table-row } \
                     .wide table td, .wide table th { display: table-cell; padding: .3em .5em } \
                     .wide td, .wide thead th { white-space: nowrap; text-align: right; padding-left: 1.5em } \
-                    .wide tbody th { font-weight: normal; font-size: 1em; color: var(--ink); \
+                    .wide thead th:first-child { text-align: left; padding-left: 0 } \
+                    .wide tbody th { padding-left: 0; font-weight: normal; font-size: 1em; color: var(--ink); \
                     position: sticky; left: 0; background: var(--paper) } \
                     .hint { display: none } \
                     @media screen and (max-width: 700px) { .hint { display: block } \
-                    .wide table td, .wide table th { padding: .3em .3em .3em 0; font-size: .9rem } } ";
+                    .wide table td, .wide table th { padding: .3em 0 .3em .7em; font-size: .85rem } \
+                    .wide table th:first-child { padding-left: 0 } } ";
 /// How many disciplines a telephone shows beside the names of figures.
 const ON_A_TELEPHONE: usize = 3;
 
