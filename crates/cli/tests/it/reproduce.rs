@@ -207,6 +207,11 @@ fn drawn_in_browser(page: &Path, figures: &Path) {
         }
     }
     assert_eq!(in_page, in_files, "{}: points in the page and in the CSV files", page.display());
+    let html = std::fs::read_to_string(page).unwrap();
+    for scheme in [Scheme::Light, Scheme::Dark] {
+        let wide = ask(&html, figures, 390, scheme, "document.documentElement.scrollWidth").unwrap();
+        assert!(wide.parse::<u32>().unwrap() <= 390, "{}: {wide} pixels on a telephone", page.display());
+    }
 }
 
 /// The charts' data that stand in a page.
