@@ -28,7 +28,7 @@ box: setup-build ## target/release/narrows for a router: the box alone
 	@cargo xtask box
 
 # Built with what it needs and no more, in a profile that is quick to build.
-demo: setup-build ## a thin link getting better, with real kernel TCP: at most 5 minutes
+demo: setup-build ## who stalls on a thin link, with real TLS and QUIC behind three queues: at most 5 minutes
 	cargo build --profile quick -p narrows-cli --no-default-features --features http,lab
 	$(TARGET)/quick/narrows demo $(ARGS)
 

@@ -31,6 +31,7 @@ pub use bench::{Bench, sweep};
 pub use doctor::examine;
 pub use machines::{GuestJob, Machines};
 pub use narrows_machine::Release;
+pub use narrows_scenario::Transport;
 pub use run::{RunRecord, run_one};
-pub use scenario::Scenario;
+pub use scenario::{Scenario, Traffic};
 pub use suite::{Outcome, Suite, SuiteOptions};

@@ -14,7 +14,7 @@ use narrows_plot::quantile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use rows::{ROWS, Row, Unit, rows};
+pub use rows::{FIRST_ROWS, ROWS, Row, Unit, first, rows, transport_name};
 
 use super::run::RunRecord;
 use super::scenario::{Scenario, Traffic};

@@ -84,7 +84,7 @@ pub struct DisciplineOutcome {
 }
 
 /// One run and its numbers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct RunOutcome {
     /// The numbers.
     pub values: Values,

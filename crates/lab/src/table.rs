@@ -3,9 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::metrics::{Spread, Unit, rows};
+use super::metrics::{Spread, Unit, first, rows};
 use super::suite::Outcome;
 use super::worker::client::user_address;
+
+/// What people call a discipline; `None` for one that has no other name than its own.
+#[must_use]
+pub fn plain_name(discipline: &str) -> Option<&'static str> {
+    let kind = discipline.split([':', ',']).find(|part| *part != "kernel")?;
+    Some(match kind {
+        "fifo" | "pfifo" | "bfifo" => "drop-tail",
+        "taq" => "TAQ",
+        "cake" => "CAKE",
+        "fq_codel" => "FQ-CoDel",
+        "sfq" => "SFQ",
+        _ => return None,
+    })
+}
 
 /// One number as the table writes it.
 #[must_use]
@@ -38,24 +52,69 @@ fn cell(unit: Unit, spread: Option<&Spread>, seeds: usize) -> String {
 /// The whole table, then a line for each discipline that took no part or whose run was spoiled.
 #[must_use]
 pub fn render(outcome: &Outcome) -> String {
-    let mut text = align(&lines(outcome));
+    let figures = Figures::of(outcome);
+    text_of(outcome, &figures, figures.rows.iter().collect())
+}
+
+/// The figures that matter most, then a line for each discipline that took no part or whose run was spoiled.
+#[must_use]
+pub fn render_first(outcome: &Outcome) -> String {
+    let figures = Figures::of(outcome);
+    text_of(outcome, &figures, figures.first())
+}
+
+fn text_of(outcome: &Outcome, figures: &Figures, rows: Vec<&Figure>) -> String {
+    let head = std::iter::once(String::new()).chain(figures.disciplines.iter().cloned()).collect();
+    let line = |row: &Figure| std::iter::once(row.label.clone()).chain(row.cells.iter().cloned()).collect();
+    let lines: Vec<Vec<String>> = std::iter::once(head).chain(rows.into_iter().map(line)).collect();
+    let mut text = align(&lines);
     remarks(outcome).iter().for_each(|line| text += &format!("{line}\n"));
     text
 }
 
-/// The names of the disciplines that ran, then a line for each figure.
-pub(crate) fn lines(outcome: &Outcome) -> Vec<Vec<String>> {
-    let ran: Vec<_> = outcome.disciplines.iter().filter(|d| !d.runs.is_empty()).collect();
-    let mut lines: Vec<Vec<String>> =
-        vec![std::iter::once(String::new()).chain(ran.iter().map(|d| d.discipline.clone())).collect()];
-    for (key, label, unit) in rows() {
-        let cells: Vec<String> = ran.iter().map(|d| cell(unit, d.summary.get(&key), d.runs.len())).collect();
-        // A row that means nothing to this workload is left out.
-        if cells.iter().any(|c| c != "-") {
-            lines.push(std::iter::once(label).chain(cells).collect());
+/// What the table shows: a column for each discipline that ran, a row for each figure that this workload has.
+pub(crate) struct Figures {
+    disciplines: Vec<String>,
+    rows: Vec<Figure>,
+}
+
+/// A row of the table.
+pub(crate) struct Figure {
+    key: String,
+    pub(crate) label: String,
+    /// In the order of the disciplines.
+    pub(crate) cells: Vec<String>,
+}
+
+impl Figures {
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        let ran: Vec<_> = outcome.disciplines.iter().filter(|d| !d.runs.is_empty()).collect();
+        let has = |key: &str| ran.iter().any(|d| d.summary.contains_key(key));
+        let row = |(key, label, unit): (String, String, Unit)| {
+            let cells = ran.iter().map(|d| cell(unit, d.summary.get(&key), d.runs.len())).collect();
+            Figure { key, label, cells }
+        };
+        Self {
+            disciplines: ran.iter().map(|d| d.discipline.clone()).collect(),
+            rows: rows().filter(|(key, ..)| has(key)).map(row).collect(),
         }
     }
-    lines
+
+    pub(crate) fn disciplines(&self) -> &[String] {
+        &self.disciplines
+    }
+
+    /// The few that matter most, in the order of their weight.
+    pub(crate) fn first(&self) -> Vec<&Figure> {
+        let row = |key: &str| self.rows.iter().find(|row| row.key == key);
+        first(|key| row(key).is_some()).iter().filter_map(|key| row(key)).collect()
+    }
+
+    /// All others, in the order of the table.
+    pub(crate) fn rest(&self) -> Vec<&Figure> {
+        let shown = self.first();
+        self.rows.iter().filter(|row| shown.iter().all(|first| first.key != row.key)).collect()
+    }
 }
 
 /// A line for each discipline that took no part, or whose run was spoiled.

@@ -6,6 +6,8 @@ use super::colour::Style;
 
 /// The font of pages, where the machine has it.
 pub(super) const FONT: &str = "DejaVu Sans";
+/// The page.
+pub(super) const PAPER: &str = "#ffffff";
 /// Words.
 pub(super) const INK: &str = "#1b1f24";
 /// Words that may be passed over.
@@ -126,7 +128,7 @@ impl Canvas {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{height:.0}\" viewBox=\"0 0 {w} \
              {height:.0}\" font-family=\"'{FONT}', Verdana, Helvetica, Arial, sans-serif\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{body}</svg>\n",
+             <rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>\n{body}</svg>\n",
             w = self.width,
             body = self.body
         )

@@ -1,6 +1,8 @@
 //! Colours: Okabe and Ito's palette for disciplines, told apart by colour-blind eyes, and the perceptually even map
 //! `inferno` (Smith and van der Walt, matplotlib) for goodput.
 
+use super::canvas::{AXIS, GREY, GRID, INK, PAPER};
+
 /// How a discipline's line looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Style {
@@ -23,18 +25,53 @@ const PALETTE: [&str; 8] = [DARK, BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, O
 /// A discipline has the same colour in every picture, whoever else is in it.
 fn usual(name: &str) -> Option<&'static str> {
     let kind = name.strip_prefix("kernel:").unwrap_or(name);
-    let kind = kind.split([':', ' ', ',']).next().unwrap_or(kind);
-    match kind {
+    let kind = kind.split([':', ' ', ',']).next().unwrap_or(kind).to_ascii_lowercase();
+    match kind.as_str() {
         "fifo" | "pfifo" | "bfifo" | "drop-tail" | "droptail" => Some(DARK),
         "taq" if name.contains("paper") => Some(SKY),
         "taq" => Some(BLUE),
         "cake" => Some(VERMILION),
-        "fq_codel" => Some(GREEN),
+        "fq_codel" | "fq-codel" => Some(GREEN),
         "sfq" => Some(ORANGE),
         "red" | "pie" | "codel" => Some(PURPLE),
         "fq" => Some(OLIVE),
         _ => None,
     }
+}
+
+/// Whether a name begins with TAQ's, in capitals or not.
+fn is_taq(name: &str) -> bool {
+    name.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case("taq"))
+}
+
+/// Colours of a drawing and what stands for them on dark paper.
+const ON_DARK: [(&str, &str); 13] = [
+    (PAPER, "#14181f"),
+    (INK, "#e4e8ef"),
+    (GREY, "#a3adbb"),
+    (AXIS, "#6b7683"),
+    (GRID, "#2a323d"),
+    (DARK, "#b0b6bf"),
+    (BLUE, "#5a9bff"),
+    (VERMILION, "#ff7f3a"),
+    (GREEN, "#2cc79a"),
+    (ORANGE, "#f0b429"),
+    (PURPLE, "#dd96bd"),
+    (SKY, "#7ccbf5"),
+    (OLIVE, "#d2c83a"),
+];
+
+/// Style rules that give drawings inside of elements that `selector` finds their colours for dark paper.
+#[must_use]
+pub fn dark_rules(selector: &str) -> String {
+    ON_DARK
+        .iter()
+        .map(|(light, dark)| {
+            format!(
+                "{selector} [fill=\"{light}\"] {{ fill: {dark} }} {selector} [stroke=\"{light}\"] {{ stroke: {dark} }}\n"
+            )
+        })
+        .collect()
 }
 
 /// One style for each name: its usual colour if that is free, else a free one, and dashes once all are taken.
@@ -60,7 +97,7 @@ pub(super) fn styles(names: &[&str]) -> Vec<Style> {
                 },
                 |colour| (colour, ""),
             );
-            Style { colour, dash, width: if name.starts_with("taq") { 2.6 } else { 1.9 } }
+            Style { colour, dash, width: if is_taq(name) { 2.6 } else { 1.9 } }
         })
         .collect()
 }
@@ -112,6 +149,18 @@ mod tests {
         let two = styles(&["taq", "taq:admission=off", "fifo:30"]);
         assert!(two[1].colour != BLUE && two[1].colour != DARK);
         assert_eq!(styles(&["x"; 20]).len(), 20);
+    }
+
+    #[test]
+    fn every_colour_differs_on_dark_paper_too() {
+        let rules = dark_rules("figure");
+        for colour in PALETTE.into_iter().chain([PAPER, INK, GREY, AXIS, GRID]) {
+            assert!(rules.contains(&format!("figure [stroke=\"{colour}\"]")), "{colour}");
+        }
+        for (i, (_, dark)) in ON_DARK.iter().enumerate() {
+            assert!(ON_DARK[..i].iter().all(|(_, other)| other != dark), "{dark}");
+        }
+        assert_eq!(styles(&["TAQ (taq)", "CAKE (kernel:cake)"]), styles(&["taq", "kernel:cake"]));
     }
 
     #[test]

@@ -17,6 +17,14 @@ pub(super) struct Curve {
     pub(super) style: Style,
     pub(super) times: Vec<f64>,
     pub(super) stalls: Vec<f64>,
+    pub(super) parts: Vec<Part>,
+}
+
+/// A part of the traffic, its stalls finite and sorted.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) name: String,
+    pub(super) stalls: Vec<f64>,
 }
 
 /// All disciplines of a picture.
@@ -36,6 +44,9 @@ impl Curves {
             style,
             times: clean(&series.object_times_s),
             stalls: clean(&series.stalls_s),
+            parts: (series.stalls_of_parts.iter())
+                .map(|part| Part { name: part.name.clone(), stalls: clean(&part.stalls_s) })
+                .collect(),
         });
         Self(curves.collect())
     }
@@ -85,11 +96,19 @@ pub(super) fn distribution_panel(canvas: &mut Canvas, area: Rect, curves: &Curve
     }
 }
 
-/// Share of objects (or of whatever `one` is) with a stall longer than x seconds.
-pub(super) fn stall_panel(canvas: &mut Canvas, area: Rect, curves: &Curves, one: &str) {
-    let title = format!("Longest stall in each {one}");
-    let plot = frame(canvas, area, &title, &format!("share of {one}s with a longer stall"));
-    let (low, high) = range(curves.0.iter().flat_map(|c| &c.stalls), 0.05, (0.1, 100.0));
+/// Share of objects (or of whatever `one` is) with a stall longer than x seconds; `stalls_of` says which stalls of a
+/// discipline.
+pub(super) fn stall_panel(
+    canvas: &mut Canvas,
+    area: Rect,
+    curves: &Curves,
+    (title, one): (&str, &str),
+    stalls_of: impl Fn(&Curve) -> &[f64],
+) {
+    let plot = frame(canvas, area, title, &format!("share of {one}s with a longer stall"));
+    // One scale for all parts of the traffic, so that panels beside each other compare.
+    let all = curves.0.iter().flat_map(|c| &c.stalls);
+    let (low, high) = range(all, 0.05, (0.1, 100.0));
     let x = LogScale::new((low.min(1.0), high.max(2.0 * GIVEN_UP)), (plot.x, plot.right()));
     let most = curves.0.iter().map(|c| c.stalls.len()).max().unwrap_or(0).max(100);
     let floor = 10f64.powf(-(most as f64).log10().ceil()).max(1e-5);
@@ -103,18 +122,19 @@ pub(super) fn stall_panel(canvas: &mut Canvas, area: Rect, curves: &Curves, one:
         canvas.line((at, plot.y - 4.0), (at, plot.bottom()), INK, 1.0, "2 3");
         canvas.text((at, plot.y - 8.0), &format!("{} s", number(limit)), 11.0, INK, Align::Middle);
     }
-    for curve in curves.0.iter().rev().filter(|c| !c.stalls.is_empty()) {
-        let n = curve.stalls.len();
+    for curve in curves.0.iter().rev().filter(|c| !stalls_of(c).is_empty()) {
+        let stalls = stalls_of(curve);
+        let n = stalls.len();
         let mut points = vec![(plot.x, y.place(1.0))];
         // Just after the last value nobody is left: the line falls to the floor, which stands for none.
-        let steps = curve.stalls.iter().enumerate().map(|(i, s)| {
+        let steps = stalls.iter().enumerate().map(|(i, s)| {
             let left = (n - i - 1) as f64 / n as f64;
             (x.place(*s), y.place(left.max(floor)))
         });
         staircase(&mut points, steps);
         canvas.curve(&points, curve.style.colour, curve.style.width, curve.style.dash);
     }
-    if curves.0.iter().all(|c| c.stalls.is_empty()) {
+    if curves.0.iter().all(|c| stalls_of(c).is_empty()) {
         say_empty(canvas, plot, "no object was finished");
     }
 }

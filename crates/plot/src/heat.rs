@@ -2,7 +2,7 @@
 
 use base64::Engine;
 
-use super::canvas::{AXIS, Align, Canvas, GREY, INK, Rect, clip};
+use super::canvas::{AXIS, Align, Canvas, GREY, INK, PAPER, Rect, clip};
 use super::colour::heat;
 use super::curves::{Curves, NOTICED};
 use super::raster::png_of_pixels;
@@ -34,22 +34,26 @@ struct Cells {
 }
 
 /// Draws all maps below each other in one or two columns; returns where the page may go on.
-pub(super) fn maps(canvas: &mut Canvas, area: Rect, picture: &Picture, curves: &Curves) -> f64 {
+pub(super) fn maps(
+    canvas: &mut Canvas,
+    area: Rect,
+    one_column: bool,
+    picture: &Picture,
+    curves: &Curves,
+) -> f64 {
     let shown: Vec<_> = picture.series.iter().zip(&curves.0).filter(|(s, _)| seconds(s) > 0).collect();
     if shown.is_empty() {
         return area.y;
     }
-    let row_name = picture.row();
     let longest = shown.iter().map(|(s, _)| seconds(s)).max().unwrap_or(1);
     let tallest = shown.iter().map(|(s, _)| s.goodput_kbps.len()).max().unwrap_or(1);
     let top = brightest(shown.iter().map(|(s, _)| *s));
     let merged = (tallest.div_ceil(ROWS), longest.div_ceil(COLUMNS));
-    header(canvas, area, row_name, top, merged);
+    let mut y = header(canvas, area, one_column, picture.row(), top, merged);
 
-    let across = if shown.len() == 1 { 1 } else { 2 };
+    let across = if one_column || shown.len() == 1 { 1 } else { 2 };
     let each = (area.w - GAP * (across - 1) as f64) / across as f64;
     let height = (tallest.div_ceil(merged.0) as f64 * 2.0).clamp(120.0, 240.0);
-    let mut y = area.y + 40.0;
     for line in shown.chunks(across) {
         for (at, (series, curve)) in line.iter().enumerate() {
             let x = area.x + at as f64 * (each + GAP);
@@ -59,7 +63,7 @@ pub(super) fn maps(canvas: &mut Canvas, area: Rect, picture: &Picture, curves: &
             canvas.text((x + each, y + 12.0), &carried, 11.0, GREY, Align::End);
             let plot = Rect { x: x + LABELS, y: y + NAME, w: each - LABELS, h: height };
             map(canvas, plot, series, top, merged, longest);
-            axes(canvas, plot, tallest, longest, row_name);
+            axes(canvas, plot, tallest, longest, picture);
         }
         y += NAME + height + 56.0;
     }
@@ -166,7 +170,7 @@ fn map(
     canvas.frame(plot);
 }
 
-fn axes(canvas: &mut Canvas, plot: Rect, rows: usize, longest: usize, row_name: &str) {
+fn axes(canvas: &mut Canvas, plot: Rect, rows: usize, longest: usize, picture: &Picture) {
     let tick = step(longest as f64, 7.0).max(1.0);
     let mut second = 0.0;
     while second <= longest as f64 {
@@ -180,17 +184,47 @@ fn axes(canvas: &mut Canvas, plot: Rect, rows: usize, longest: usize, row_name: 
     if rows > 1 {
         canvas.text((plot.x - 6.0, plot.bottom()), &rows.to_string(), 11.0, GREY, Align::End);
     }
-    canvas.text_up((plot.x - 12.0, plot.y + plot.h / 2.0), row_name, 11.0, GREY);
+    if picture.bands.is_empty() {
+        canvas.text_up((plot.x - 12.0, plot.y + plot.h / 2.0), picture.row(), 11.0, GREY);
+    }
+    let mut above = 0;
+    for band in &picture.bands {
+        let at = |row: usize| plot.y + row.min(rows) as f64 / rows as f64 * plot.h;
+        let (from, to) = (at(above), at(above + band.rows));
+        if above > 0 {
+            canvas.line((plot.x, from), (plot.right(), from), PAPER, 2.0, "");
+        }
+        let words = format!("{} {}s", band.name, picture.row());
+        canvas.text_up((plot.x - 24.0, (from + to) / 2.0), &words, 11.0, GREY);
+        above += band.rows;
+    }
 }
 
-/// What the maps show, and the key to their colours.
-fn header(canvas: &mut Canvas, area: Rect, row_name: &str, top: f64, merged: (usize, usize)) {
+/// What the maps show, and the key to their colours; returns where the maps may begin.
+fn header(
+    canvas: &mut Canvas,
+    area: Rect,
+    one_column: bool,
+    row_name: &str,
+    top: f64,
+    merged: (usize, usize),
+) -> f64 {
     let mut words = format!("Goodput of each {row_name}, second by second");
     if merged.0 > 1 || merged.1 > 1 {
         words = format!("Goodput, mean of {} {row_name}s and {} s", merged.0, merged.1);
     }
     canvas.strong((area.x, area.y + 12.0), &words, 14.0, INK);
-    let bar = Rect { x: area.right() - 250.0, y: area.y + 1.0, w: 180.0, h: 12.0 };
+    let bar = Rect { y: area.y + 1.0, w: 180.0, h: 12.0, x: area.right() - 250.0 };
+    let key = Rect { x: bar.x - 190.0, w: 18.0, ..bar };
+    // Beside each other they are wider than a telephone.
+    let (bar, key) = if one_column {
+        (
+            Rect { x: area.x + 10.0, y: area.y + 46.0, ..bar },
+            Rect { x: area.x + 10.0, y: area.y + 23.0, ..key },
+        )
+    } else {
+        (bar, key)
+    };
     let steps = 60;
     for i in 0..steps {
         let [r, g, b] = heat((f64::from(i) + 0.5) / f64::from(steps));
@@ -206,11 +240,13 @@ fn header(canvas: &mut Canvas, area: Rect, row_name: &str, top: f64, merged: (us
         let words = if share == 1.0 { format!("≥ {}", number(top)) } else { number(share * top) };
         canvas.text((x, bar.bottom() + 15.0), &words, 11.0, GREY, Align::Middle);
     }
-    canvas.text((bar.right() + 10.0, bar.bottom() - 2.0), "kbit/s", 11.0, GREY, Align::Start);
-    let black = Rect { x: bar.x - 190.0, w: 18.0, ..bar };
-    canvas.fill(black, "#000000");
+    canvas.text((bar.right() + 14.0, bar.bottom() - 2.0), "kbit/s", 11.0, GREY, Align::Start);
+    canvas.fill(key, "#000000");
+    // On dark paper the edge alone can be seen.
+    canvas.frame(key);
     let words = format!("stalled for {} s or more", number(NOTICED));
-    canvas.text((black.right() + 8.0, black.bottom() - 2.0), &words, 11.0, GREY, Align::Start);
+    canvas.text((key.right() + 8.0, key.bottom() - 2.0), &words, 11.0, GREY, Align::Start);
+    bar.bottom() + 27.0
 }
 
 #[cfg(test)]

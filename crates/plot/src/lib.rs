@@ -33,6 +33,7 @@ use anyhow::Context;
 pub use bands::{Band, Bands, bands_svg};
 use canvas::{Canvas, Rect, heading};
 pub use chart::{Chart, Line, Panel, chart_svg};
+pub use colour::dark_rules;
 use curves::{Curves, distribution_panel, stall_panel};
 pub use figure::{Axes, Curve, PaperFigure, figure_svg};
 pub use graph::{Edge, Graph, Node, graph_svg};
@@ -54,6 +55,17 @@ pub struct Picture {
     pub row_name: String,
     /// One entry a discipline, in the order of the table.
     pub series: Vec<DisciplineSeries>,
+    /// Rows of a map that belong together, from the top down; none where all are alike.
+    pub bands: Vec<RowBand>,
+}
+
+/// Rows of a map beside each other.
+#[derive(Clone, Debug, Default)]
+pub struct RowBand {
+    /// What they have in common, as `QUIC`.
+    pub name: String,
+    /// How many they are.
+    pub rows: usize,
 }
 
 impl Picture {
@@ -71,8 +83,19 @@ pub struct DisciplineSeries {
     pub object_times_s: Vec<f64>,
     /// Longest stall while fetching each object (or of each flow), in seconds.
     pub stalls_s: Vec<f64>,
+    /// The same of each part of the traffic, as of each transport; empty where there is one part.
+    pub stalls_of_parts: Vec<PartStalls>,
     /// Goodput of one run in kbit/s: one row a user or flow, one value a second.
     pub goodput_kbps: Vec<Vec<f32>>,
+}
+
+/// Stalls of a part of the traffic.
+#[derive(Clone, Debug, Default)]
+pub struct PartStalls {
+    /// Which part, as `QUIC`.
+    pub name: String,
+    /// Longest stall while fetching each object, in seconds.
+    pub stalls_s: Vec<f64>,
 }
 
 /// What came of drawing.
@@ -82,9 +105,33 @@ pub struct Drawn {
     pub png_missing: Option<String>,
 }
 
-/// Width of the page in user units; the PNG has one and a half pixels to each.
+/// Width of a page in user units; the PNG has one and a half pixels to each.
 const WIDTH: f64 = 1240.0;
 const MARGIN: f64 = 36.0;
+
+/// How a picture of runs is laid out, in user units.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    width: f64,
+    margin: f64,
+    /// Height of a panel of curves.
+    panel: f64,
+    /// Whether panels and maps stand below each other.
+    one_column: bool,
+    /// Whether title and subtitle are drawn.
+    headed: bool,
+}
+
+impl Layout {
+    /// A file of its own, or a page on a desk.
+    const WIDE: Self = Self { width: WIDTH, margin: MARGIN, panel: 330.0, one_column: false, headed: true };
+    /// A telephone, where the page around it has the title.
+    const NARROW: Self = Self { width: 400.0, margin: 6.0, panel: 270.0, one_column: true, headed: false };
+
+    fn inner(self) -> f64 {
+        self.width - 2.0 * self.margin
+    }
+}
 
 /// Writes the picture as SVG and, where fonts are found, as PNG. Numbers that are not finite are left out.
 ///
@@ -127,35 +174,112 @@ pub fn save_as(text: &str, file: &Path) -> anyhow::Result<()> {
 /// The picture as SVG text.
 #[must_use]
 pub fn to_svg(picture: &Picture) -> String {
+    laid_out(picture, Layout::WIDE)
+}
+
+/// The same for a page on a desk, which has the title itself.
+#[must_use]
+pub fn to_svg_untitled(picture: &Picture) -> String {
+    laid_out(picture, Layout { headed: false, ..Layout::WIDE })
+}
+
+/// The same in one column for a page on a telephone, which has the title itself.
+#[must_use]
+pub fn to_svg_narrow(picture: &Picture) -> String {
+    laid_out(picture, Layout::NARROW)
+}
+
+fn laid_out(picture: &Picture, layout: Layout) -> String {
     let curves = Curves::of(picture);
-    let mut canvas = Canvas::new(WIDTH);
-    let mut y = heading(&mut canvas, &picture.title, &picture.subtitle, WIDTH, MARGIN);
+    let mut canvas = Canvas::new(layout.width);
+    let mut y = 12.0;
+    if layout.headed {
+        y = heading(&mut canvas, &picture.title, &picture.subtitle, layout.width, layout.margin);
+    }
     // Long flows alone have no objects, and their maps name them.
     let curves_needed = picture.series.iter().any(|series| {
         let no_map = series.goodput_kbps.iter().all(Vec::is_empty);
         no_map || !series.object_times_s.is_empty() || !series.stalls_s.is_empty()
     });
     if curves_needed {
-        y = distributions(&mut canvas, y, picture, &curves) + 34.0;
+        y = distributions(&mut canvas, y, picture, &curves, layout) + 34.0;
     }
-    y = heat::maps(&mut canvas, Rect { x: MARGIN, y, w: WIDTH - 2.0 * MARGIN, h: 0.0 }, picture, &curves);
+    let area = Rect { x: layout.margin, y, w: layout.inner(), h: 0.0 };
+    y = heat::maps(&mut canvas, area, layout.one_column, picture, &curves);
     canvas.finish(y + 14.0)
 }
 
-/// The curves side by side and who is who; returns where the page may go on.
-fn distributions(canvas: &mut Canvas, y: f64, picture: &Picture, curves: &Curves) -> f64 {
-    let height = 330.0;
-    let beside = MARGIN + 900.0;
-    let panel = |x: f64, w: f64| Rect { x, y, w, h: height };
+/// The curves and who is who; returns where the page may go on.
+fn distributions(canvas: &mut Canvas, y: f64, picture: &Picture, curves: &Curves, layout: Layout) -> f64 {
+    let panels = panels(picture, curves);
+    if layout.one_column {
+        let mut y = y;
+        for panel in &panels {
+            let area = Rect { x: layout.margin, y, w: layout.inner(), h: layout.panel };
+            panel.draw(canvas, area, curves);
+            y += layout.panel + 12.0;
+        }
+        let area = Rect { x: layout.margin, y, w: layout.inner(), h: layout.panel };
+        return y + legend_panel(canvas, area, curves);
+    }
+    const CURVES: f64 = 870.0;
+    const GAP: f64 = 30.0;
+    let each = (CURVES - GAP * (panels.len() - 1) as f64) / panels.len() as f64;
+    for (at, panel) in panels.iter().enumerate() {
+        let x = layout.margin + at as f64 * (each + GAP);
+        panel.draw(canvas, Rect { x, y, w: each, h: layout.panel }, curves);
+    }
+    let beside = layout.margin + CURVES + GAP;
+    let area = Rect { x: beside, y, w: layout.width - layout.margin - beside, h: layout.panel };
+    y + legend_panel(canvas, area, curves).max(layout.panel)
+}
+
+/// Curves that stand in axes of their own.
+enum CurvesOf {
+    ObjectTimes,
+    /// Stalls of each of these.
+    Stalls(String),
+    /// Stalls of the part of the traffic with this place in the list.
+    StallsOfPart {
+        place: usize,
+        name: String,
+    },
+}
+
+impl CurvesOf {
+    fn draw(&self, canvas: &mut Canvas, area: Rect, curves: &Curves) {
+        match self {
+            Self::ObjectTimes => distribution_panel(canvas, area, curves),
+            Self::Stalls(one) => {
+                stall_panel(canvas, area, curves, (&format!("Longest stall in each {one}"), one), |curve| {
+                    &curve.stalls
+                });
+            }
+            Self::StallsOfPart { place, name } => {
+                let title = format!("Longest stall in each object over {name}");
+                stall_panel(canvas, area, curves, (&title, "object"), |curve| {
+                    curve.parts.get(*place).map_or(&[], |part| &part.stalls)
+                });
+            }
+        }
+    }
+}
+
+/// Which curves a picture has: what each part of the traffic stalled, where it has parts, is what tells most.
+fn panels(picture: &Picture, curves: &Curves) -> Vec<CurvesOf> {
+    let parts = curves.0.iter().map(|c| &c.parts).max_by_key(|parts| parts.len());
+    if let Some(parts) = parts.filter(|parts| parts.len() > 1) {
+        let panel =
+            |(place, part): (usize, &curves::Part)| CurvesOf::StallsOfPart { place, name: part.name.clone() };
+        return parts.iter().enumerate().map(panel).collect();
+    }
     let objects = curves.0.iter().any(|c| !c.times.is_empty());
     let stalls = curves.0.iter().any(|c| !c.stalls.is_empty());
     if objects || !stalls {
-        distribution_panel(canvas, panel(MARGIN, 420.0), curves);
-        stall_panel(canvas, panel(MARGIN + 450.0, 420.0), curves, "object");
+        vec![CurvesOf::ObjectTimes, CurvesOf::Stalls("object".to_owned())]
     } else {
-        stall_panel(canvas, panel(MARGIN, 870.0), curves, picture.row());
+        vec![CurvesOf::Stalls(picture.row().to_owned())]
     }
-    y + legend_panel(canvas, panel(beside, WIDTH - MARGIN - beside), curves).max(height)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ fn degenerate() -> Vec<Picture> {
         name: name.into(),
         object_times_s: times.to_vec(),
         stalls_s: times.to_vec(),
+        stalls_of_parts: Vec::new(),
         goodput_kbps: goodput.iter().map(|row| row.to_vec()).collect(),
     };
     let picture = |series: Vec<DisciplineSeries>| Picture { title: "t".into(), series, ..Picture::default() };
@@ -39,6 +40,39 @@ fn whatever_comes_is_drawn_and_named() {
             assert!(svg.contains(&name), "{name}");
         }
     }
+}
+
+#[test]
+fn stalls_of_each_part_have_a_panel_of_their_own_in_every_width() {
+    let part = |name: &str, stalls: &[f64]| PartStalls { name: name.into(), stalls_s: stalls.to_vec() };
+    let series = DisciplineSeries {
+        name: "TAQ (taq)".into(),
+        object_times_s: vec![1.0, 2.0],
+        stalls_s: vec![0.5, 8.0],
+        stalls_of_parts: vec![part("TLS", &[0.5]), part("QUIC", &[8.0])],
+        goodput_kbps: vec![vec![3.0; 9]; 4],
+    };
+    let band = |name: &str| RowBand { name: name.into(), rows: 2 };
+    let picture = Picture {
+        title: "who stalls".into(),
+        series: vec![series],
+        bands: vec![band("TLS"), band("QUIC")],
+        ..Picture::default()
+    };
+    let all = [to_svg(&picture), to_svg_untitled(&picture), to_svg_narrow(&picture)];
+    for svg in &all {
+        for words in [
+            "Longest stall in each object over TLS",
+            "Longest stall in each object over QUIC",
+            "TLS stalled &gt; 5 s: 0, &gt; 20 s: 0",
+            "QUIC stalled &gt; 5 s: 100 %, &gt; 20 s: 0",
+            ">QUIC users<",
+        ] {
+            assert!(svg.contains(words), "{words} in {svg}");
+        }
+        assert!(!svg.contains(">Object time<"), "{svg}");
+    }
+    assert_eq!(all.map(|svg| svg.contains("who stalls")), [true, false, false]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::Figure;
 use crate::interval::interval;
 use crate::section::Effort;
+use crate::together::Together;
 
 /// What a report says of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,8 +41,8 @@ pub struct Judged {
     pub expected: String,
     /// The value farthest from the bound, or nearest to breaking it.
     pub worst: Option<f64>,
-    /// Where that is.
-    pub at: String,
+    /// Where that is: the settings that tell it, as `rate=600kbit`, without those that others tell.
+    pub at: Vec<String>,
     /// Its 95 % interval over the seeds, where there are two or more and all have a value.
     pub interval: Option<[f64; 2]>,
     /// How much chance there is in it.
@@ -72,7 +73,7 @@ pub enum Chance {
 pub fn judged(figure: &Figure, size: Effort, plan: &RunPlan, report: &RunReport) -> Vec<Judged> {
     let samples = verdicts::samples(plan, &report.summaries);
     let drawn = !alike(&samples);
-    let runs = Runs { figure, size, plan, samples, drawn };
+    let runs = Runs { figure, size, plan, together: Together::of(plan), samples, drawn };
     plan.claims
         .iter()
         .zip(&report.verdicts)
@@ -85,6 +86,7 @@ struct Runs<'a> {
     figure: &'a Figure,
     size: Effort,
     plan: &'a RunPlan,
+    together: Together<'a>,
     samples: Vec<Sample>,
     /// Whether the seed makes a difference anywhere, as far as is known.
     drawn: bool,
@@ -107,7 +109,7 @@ impl Runs<'_> {
             outcome: "open".to_owned(),
             expected: verdicts::word(claim.expect).to_owned(),
             worst: None,
-            at: String::new(),
+            at: Vec::new(),
             interval: None,
             chance: Chance::OneSeed,
             values: 0,
@@ -118,7 +120,8 @@ impl Runs<'_> {
             Ok(verdict) => {
                 verdicts::word(verdict.outcome).clone_into(&mut judged.outcome);
                 judged.worst = Some(verdict.worst.1).filter(|x| x.is_finite());
-                judged.at = verdicts::place(&self.varied(&verdict.worst.0));
+                let place = self.varied(&verdict.worst.0);
+                judged.at = place.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 judged.values = verdict.elements.len();
                 judged.interval = interval(&claim.formula, &verdict.worst, &self.samples, &self.plan.seeds());
                 judged.chance = match judged.interval {
@@ -144,11 +147,11 @@ impl Runs<'_> {
         why.to_owned()
     }
 
-    /// Those labels that have more than one value in the plan: the others tell nothing.
+    /// Those labels that have more than one value in the plan and that no other label tells: the rest tells nothing.
     fn varied(&self, labels: &Labels) -> Labels {
         let varied = |name: &str| {
             let axis = self.plan.axes.iter().find(|a| a.name == name);
-            axis.is_none_or(|a| a.values.iter().any(|v| *v != a.values[0]))
+            axis.is_none_or(|a| a.values.iter().any(|v| *v != a.values[0])) && !self.together.is_told(name)
         };
         labels.iter().filter(|(name, _)| varied(name)).map(|(k, v)| (k.clone(), v.clone())).collect()
     }

@@ -16,6 +16,7 @@ mod judged;
 #[cfg(feature = "pages")]
 pub mod pages;
 mod section;
+mod together;
 mod work;
 
 pub use cache::Cache;

@@ -127,7 +127,8 @@ fn rows_table(rows: &[Row<'_>], sections: &[Made<'_>]) -> Markup {
                         @match (row.figure, row.elsewhere) {
                             (Some(figure), _) => {
                                 td { @if is_run(figure) { a href=(format!("#{}", figure.id)) { (figure.item) } }
-                                    @else { (figure.item) } ": " (figure.title) }
+                                    @else { (figure.item) } ": "
+                                    (prose(row.title.unwrap_or(&figure.title))) }
                                 td { @if row.score == Score::default() { span.small { "not run yet" } } @else {
                                     (row.score.words()) } }
                                 td { (bar(row.score, (1, 1))) }
@@ -187,6 +188,7 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
                 }
                 (bar(score, (sections.len(), paper.figures.len())))
                 (verdicts_key())
+                (reading())
             }
             details open { summary { "Rows" } (rows_table(&rows, sections)) }
             @for (figure, section) in sections { (section_of(paper, figure, section)) }
@@ -218,25 +220,31 @@ fn verdicts_key() -> Markup {
     }
 }
 
-fn foot() -> Markup {
+/// How charts and tables are read: stands before the first of them.
+fn reading() -> Markup {
     html! {
-        footer {
-            p.small {
-                "Made by " code { "narrows reproduce" } ". "
-                span.onscreen {
-                    "Charts: drag to zoom, double click to go back, a click on a name hides its line; on the keyboard \
-                     arrows go from point to point, "
-                    "plus and minus zoom, escape goes back. "
+        details.reading open {
+            summary { "How to read charts and tables" }
+            ul.small {
+                li { b { "Bands" } " span the seeds." }
+                li { b { "Dashed lines" } " were read from the paper or worked out from its formulas." }
+                li {
+                    b { "Here" } " is the value farthest from its bound, or nearest to breaking it, with its 95 % "
+                    "interval in brackets, from seeds drawn anew (bootstrap)."
                 }
-                "Bands span the seeds; dashed lines were read from the paper or worked out from its formulas. "
-                "Here: the value farthest from its bound or nearest to breaking it, in brackets its 95 % interval, \
-                 from the seeds drawn anew (bootstrap); "
-                "exact, no draw: nothing in these runs is left to chance, and another seed gave the same to the last \
-                 bit. "
-                "Eight digits behind a number of seeds name scenario, seeds and engine."
+                li { b { "Exact, no draw" } " means that another seed gave the same to the last bit." }
+                li { b { "Eight digits" } " behind a number of seeds name scenario, seeds and engine." }
+                li.onscreen {
+                    b { "Charts" } " zoom by a drag and go back by a double click; a click on a name hides its line. "
+                    "Arrows of the keyboard go from point to point, plus and minus zoom, escape goes back."
+                }
             }
         }
     }
+}
+
+fn foot() -> Markup {
+    html! { footer { p.small { "Made by " code { "narrows reproduce" } "." } } }
 }
 
 fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
@@ -267,6 +275,12 @@ fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
             @if !section.charts.is_empty() {
                 p.small { a href=(format!("{}/{}/figure.csv", paper.id, figure.id)) { "figure.csv" } " " button.save
                     data-name=(format!("{}-{}.csv", paper.id, figure.id)) { "save the data" } }
+            }
+            @let mut told: Vec<&str> = Vec::new();
+            @for line in section.files.iter().flat_map(|f| &f.together) {
+                // Files of one figure may sweep the same settings.
+                @if !told.contains(&line.as_str()) { p.small { "Settings that go together: " code { (line) } } }
+                @let () = told.push(line);
             }
             (claims_table(&section.claims))
         }
@@ -300,7 +314,9 @@ fn claims_table(claims: &[Judged]) -> Markup {
     // Where nothing came out otherwise than expected there is no reason to give, and the words have the room.
     let reasons = claims.iter().any(|c| !c.reason.is_empty());
     let columns = if reasons { "6" } else { "5" };
+    let common = common(claims);
     html! {
+        @if !common.is_empty() { p.small { "Every value of the column \"here\" is at " code { (common.join(" ")) } "." } }
         table.claims {
             thead { tr { th { "verdict" } th { "claim" } th { "the paper" } th { "bound" } th { "here" }
                 @if reasons { th { "reason" } } } }
@@ -313,14 +329,25 @@ fn claims_table(claims: &[Judged]) -> Markup {
                     @if !heading.is_empty() && of(reading).next().is_some() {
                         tr.own { td colspan=(columns) { (heading) } }
                     }
-                    @for c in of(reading) { (claim_row(c, reasons)) }
+                    @for c in of(reading) { (claim_row(c, reasons, &common)) }
                 }
             }
         }
     }
 }
 
-fn claim_row(c: &Judged, reasons: bool) -> Markup {
+/// Settings at which all values of a table stand that stand anywhere, where there are several.
+fn common(claims: &[Judged]) -> Vec<&str> {
+    let places: Vec<&Vec<String>> = claims.iter().map(|c| &c.at).filter(|at| !at.is_empty()).collect();
+    let Some((first, others)) = places.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
+    first.iter().filter(|pair| others.iter().all(|at| at.contains(pair))).map(String::as_str).collect()
+}
+
+fn claim_row(c: &Judged, reasons: bool, common: &[&str]) -> Markup {
+    let at: Vec<&str> = c.at.iter().map(String::as_str).filter(|pair| !common.contains(pair)).collect();
+    let at = at.join(" ");
     html! {
         tr {
             td { span class=(format!("verdict {}", c.outcome)) { (words_of(&c.outcome)) } }
@@ -335,8 +362,8 @@ fn claim_row(c: &Judged, reasons: bool) -> Markup {
                 @match c.worst { Some(x) => { b { (short(x, decimals(&c.bound))) } @if let Some(unit) = unit(&c.expr)
                     { " " (unit) } }, None => "-" }
                 @if c.worst.is_some() { " " span.small.sure { (sure(c)) } }
-                @if c.values > 1 { br; span.small { "worst of " (c.values) @if !c.at.is_empty() { ", at " (c.at) } } }
-                @else if !c.at.is_empty() { br; span.small { "at " (c.at) } }
+                @if c.values > 1 { br; span.small { "worst of " (c.values) @if !at.is_empty() { ", at " (at) } } }
+                @else if !at.is_empty() { br; span.small { "at " (at) } }
                 details { summary.small { "how" } code { (c.expr) } }
             }
             @if reasons { td { (prose(&c.reason)) } }
@@ -405,6 +432,40 @@ mod tests {
     fn four_digits() {
         let all = [0.123_456, 12.0, 1234.56, -0.5, 0.0, 1e-7].map(|x| short(x, 0));
         assert_eq!(all, ["0.1235", "12", "1235", "-0.5", "0", "0.0000001"]);
+    }
+
+    #[test]
+    fn what_all_values_have_in_common_is_told_once() {
+        let at = |pairs: &[&str]| Judged { at: pairs.iter().map(|p| (*p).to_owned()).collect(), ..judged() };
+        let three = [at(&["n=1", "tcp=a"]), at(&[]), at(&["n=2", "tcp=a"])];
+        assert_eq!(common(&three), ["tcp=a"]);
+        let table = claims_table(&three).into_string();
+        assert_eq!((table.matches("tcp=a").count(), table.matches("n=2").count()), (1, 1), "{table}");
+        // One value has nothing in common with others.
+        assert!(common(&three[..2]).is_empty());
+    }
+
+    fn judged() -> Judged {
+        Judged {
+            rows: Vec::new(),
+            exact: false,
+            reading: Reading::Paper.word().to_owned(),
+            sentence: String::new(),
+            text: String::new(),
+            source: String::new(),
+            paper: String::new(),
+            expr: String::new(),
+            bound: String::new(),
+            why: String::new(),
+            outcome: "holds".to_owned(),
+            expected: "holds".to_owned(),
+            worst: Some(1.0),
+            at: Vec::new(),
+            interval: None,
+            chance: Chance::OneSeed,
+            values: 1,
+            reason: String::new(),
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::Figure;
 use crate::chart::{ChartData, charts};
 use crate::judged::{Judged, judged};
+use crate::together::Together;
 
 /// How much of a figure is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -84,6 +85,9 @@ pub struct FilePart {
     /// TCP and phases, where they are the same in all runs.
     #[serde(default)]
     pub settings: String,
+    /// What each value of a setting stands for that others follow, as `tcp.preset=ns2: tcp.prr=off`.
+    #[serde(default)]
+    pub together: Vec<String>,
 }
 
 /// What one file gave.
@@ -138,6 +142,7 @@ impl Section {
                 seeds: part.plan.seeds().len(),
                 hash: part.report.manifest.hash.clone(),
                 settings: settings(&part.plan),
+                together: Together::of(&part.plan).words(),
             });
             section.claims.extend(judged(figure, size, &part.plan, &part.report));
         }

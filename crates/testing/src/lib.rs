@@ -1,9 +1,10 @@
 //! What the tests and benches of several crates share: one form in which a test says that it was skipped, and why; a
-//! directory, random numbers, a clock, and tables that several implementations must meet.
+//! directory, random numbers, a clock, a browser, and tables that several implementations must meet.
 //!
 //! libtest counts such a test as passed and keeps what it prints to itself. So the line also goes to the file that
 //! [`SKIPS`] names, where `make test` finds it.
 
+pub mod browser;
 mod scratch;
 pub mod tables;
 

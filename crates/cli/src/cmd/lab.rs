@@ -80,7 +80,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
         return Ok(FAILURE);
     }
     print!("{}{}", table::render(&outcome), table::worst(&outcome, args.worst));
-    for path in write(&outcome, None, &args.out)? {
+    for path in write(&outcome, &[], &args.out)? {
         println!("{}", path.display());
     }
     Ok(SUCCESS)
@@ -143,7 +143,7 @@ fn run_until(suite: &Suite, stop: &AtomicBool) -> anyhow::Result<Outcome> {
 
 /// Writes what came of a suite and gives the paths: the JSON, the picture, and a page with all that, which `verdict`
 /// leads.
-pub fn write(outcome: &Outcome, verdict: Option<&str>, out: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub fn write(outcome: &Outcome, verdict: &[String], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let json = outcome.write_json(out)?;
     let (drawing, no_png) = picture::write(outcome, out)?;
     if let Some(why) = no_png {

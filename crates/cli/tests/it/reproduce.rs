@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use narrows_testing::{Scratch, running, skip_part};
+use narrows_testing::Scratch;
+use narrows_testing::browser::{Scheme, Shown, ask, open};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -155,24 +156,6 @@ fn section(out: &Path, name: &str) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// What Chromium makes of a page, and its log; `None`, and told, where there is none.
-fn in_browser(page: &Path, profile: &Path) -> Option<(String, String)> {
-    let browser = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()));
-    let Some(browser) = browser else {
-        let page = page.file_name().unwrap_or_default().to_string_lossy();
-        skip_part(&running(), &format!("opening {page}"), "no Chromium; apt-get install chromium");
-        return None;
-    };
-    let url = format!("file://{}", page.display());
-    let profile = format!("--user-data-dir={}", profile.display());
-    let flags =
-        ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr"];
-    let opened = Command::new(browser).args(flags).args([&profile, "--dump-dom", &url]).output().unwrap();
-    Some((text(&opened.stdout), text(&opened.stderr)))
-}
-
 /// Arrows go from point to point and from line to line of Burst TCP's figure 10, escape hides what they tell.
 fn read_by_keys(page: &Path, place: &Path) {
     let keys = r"<script>
@@ -184,7 +167,7 @@ document.body.dataset.keys = ['ArrowRight', 'ArrowRight', 'ArrowDown', 'Escape']
 </script></body>";
     let copy = place.join("keys.html");
     std::fs::write(&copy, std::fs::read_to_string(page).unwrap().replace("</body>", keys)).unwrap();
-    let Some((dom, log)) = in_browser(&copy, &place.join("browser")) else { return };
+    let Some(Shown { dom, log }) = open(&copy, &place.join("browser"), Scheme::Light) else { return };
     assert!(!log.contains("CONSOLE"), "{log}");
     // 64 packets from a window of one take 7.040 s, with f = 2 5.034 s, and with a loss 5.105 s: by hand.
     let told = "data-keys=\"no loss: 7.04 at 1; no loss: 5.034 at 2; one loss at 3 s: 5.105 at 2; hidden\"";
@@ -194,7 +177,7 @@ document.body.dataset.keys = ['ArrowRight', 'ArrowRight', 'ArrowDown', 'Escape']
 /// Opens a page in Chromium, where there is one: no error on the console, every chart drawn with every line, and the
 /// data of the page those of the CSV files.
 fn drawn_in_browser(page: &Path, figures: &Path) {
-    let Some((dom, log)) = in_browser(page, &figures.join("browser")) else { return };
+    let Some(Shown { dom, log }) = open(page, &figures.join("browser"), Scheme::Light) else { return };
     assert!(!log.contains("CONSOLE"), "{}: {log}", page.display());
     let charts = data_of(&dom);
     assert!(
@@ -224,6 +207,11 @@ fn drawn_in_browser(page: &Path, figures: &Path) {
         }
     }
     assert_eq!(in_page, in_files, "{}: points in the page and in the CSV files", page.display());
+    let html = std::fs::read_to_string(page).unwrap();
+    for scheme in [Scheme::Light, Scheme::Dark] {
+        let wide = ask(&html, figures, 390, scheme, "document.documentElement.scrollWidth").unwrap();
+        assert!(wide.parse::<u32>().unwrap() <= 390, "{}: {wide} pixels on a telephone", page.display());
+    }
 }
 
 /// The charts' data that stand in a page.

@@ -58,8 +58,8 @@ pub const ROWS: &[Row] = &[
     row("stall_p90_s", "longest stall p90", Unit::Seconds),
     row("stall_p99_s", "longest stall p99", Unit::Seconds),
     row("stall_max_s", "longest stall", Unit::Seconds),
-    row("stall_over_5s", "stall above 5 s", Unit::Share),
-    row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("stall_over_5s", "objects with a stall above 5 s", Unit::Share),
+    row("stall_over_20s", "objects with a stall above 20 s", Unit::Share),
     row("pages_done", "pages done", Unit::Count),
     row("pages_cut", "pages cut off at the end", Unit::Count),
     row("pages_failed", "pages failed", Unit::Count),
@@ -132,8 +132,8 @@ pub(super) const BY_TRANSPORT: &[Row] = &[
     row("object_p99_s", "object time p99", Unit::Seconds),
     row("small_p50_s", "  up to 6 kB p50", Unit::Seconds),
     row("stall_p99_s", "longest stall p99", Unit::Seconds),
-    row("stall_over_5s", "stall above 5 s", Unit::Share),
-    row("stall_over_20s", "stall above 20 s", Unit::Share),
+    row("stall_over_5s", "objects with a stall above 5 s", Unit::Share),
+    row("stall_over_20s", "objects with a stall above 20 s", Unit::Share),
     row("user_stall_over_5s", "users with a stall above 5 s", Unit::Share),
     row("user_stall_over_20s", "users with a stall above 20 s", Unit::Share),
     row("pages_done", "pages done", Unit::Count),
@@ -163,6 +163,54 @@ pub(super) const BY_HTTP: &[Row] = &[
     row("waste", "bytes of no use", Unit::Share),
 ];
 
+/// Figures that matter most and are shown of each transport by itself where a scenario has several.
+const FIRST_BY_TRANSPORT: [&str; 2] = ["stall_over_5s", "stall_p99_s"];
+/// Figures that matter most, in their order.
+const FIRST: [&str; 13] = [
+    "stall_over_5s",
+    "stall_p99_s",
+    "stall_over_20s",
+    "page_p50_s",
+    "page_p95_s",
+    "object_p50_s",
+    "user_stall_over_5s",
+    "object_p99_s",
+    "jain_20s",
+    "jain_20s_min",
+    "zero_slices",
+    "flow_stall_p99_s",
+    "flow_stall_max_s",
+];
+/// Figures that stand among the first of every workload: what the link carried, and at what price.
+const FIRST_OF_ALL: [&str; 2] = ["goodput_kbps", "dropped"];
+/// How many figures are shown first.
+pub const FIRST_ROWS: usize = 8;
+
+/// The keys of the figures to show first, of those that `has` knows; the others go behind them.
+pub fn first(has: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for stem in FIRST_BY_TRANSPORT {
+        keys.extend(Transport::IN_LAB.into_iter().map(|t| format!("{}_{stem}", t.word())).filter(|k| has(k)));
+    }
+    let apart = !keys.is_empty();
+    let told_apart = |key: &str| apart && FIRST_BY_TRANSPORT.contains(&key);
+    keys.extend(FIRST.into_iter().filter(|k| has(k) && !told_apart(k)).map(str::to_owned));
+    keys.truncate(FIRST_ROWS - FIRST_OF_ALL.len());
+    keys.extend(FIRST_OF_ALL.into_iter().filter(|k| has(k)).map(str::to_owned));
+    keys
+}
+
+/// A transport as people write it.
+#[must_use]
+pub const fn transport_name(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp => "TCP",
+        Transport::Tls => "TLS",
+        Transport::Quic => "QUIC",
+        Transport::Tfrc => "TFRC",
+    }
+}
+
 /// A version of HTTP in a key.
 pub(super) const fn http_word(http: Http) -> &'static str {
     match http {
@@ -175,7 +223,8 @@ pub(super) const fn http_word(http: Http) -> &'static str {
 /// Every row of the table: its key, its label, how it is written.
 pub fn rows() -> impl Iterator<Item = (String, String, Unit)> {
     let common = ROWS.iter().map(|r| (r.key.to_owned(), r.label.to_owned(), r.unit));
-    let transports = Transport::IN_LAB.into_iter().map(|t| (t.word(), t.word().to_owned(), BY_TRANSPORT));
+    let transports =
+        Transport::IN_LAB.into_iter().map(|t| (t.word(), transport_name(t).to_owned(), BY_TRANSPORT));
     let versions = Http::ALL.into_iter().map(|h| (http_word(h), format!("HTTP/{}", h.word()), BY_HTTP));
     let apart = transports.chain(versions).flat_map(|(word, name, rows)| {
         rows.iter().map(move |r| {

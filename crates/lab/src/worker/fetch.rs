@@ -77,18 +77,43 @@ impl Gap {
         self.connected = now;
     }
 
-    /// Notes what came over the socket, when it came. Of a handshake cut off by the end of the run nothing counts.
-    fn catch_up(&mut self, run: &Run, object: &mut ObjectRecord) {
+    /// Notes what came over the socket, when it came, and gives what of it came behind the handshake. Of a handshake
+    /// cut off by the end of the run nothing counts.
+    fn catch_up(&mut self, run: &Run, object: &mut ObjectRecord) -> Vec<Arrival> {
         let arrivals = self.arrivals.take();
-        if object.connected.is_none() {
-            return;
-        }
-        for (instant, _) in arrivals {
+        let Some(connected) = object.connected else { return Vec::new() };
+        let mut came = Vec::new();
+        for (instant, bytes) in arrivals {
             let at = run.at(instant);
             run.patience.arrival(object.visitor, at);
             self.note(object, at);
+            if at >= connected {
+                came.push(Arrival { at, bytes });
+            }
         }
+        came
     }
+}
+
+/// What came over a socket at once.
+struct Arrival {
+    at: f64,
+    bytes: usize,
+}
+
+/// The `n` bytes of a reply that were read at `now`, at the times at which the socket had them: a record of TLS is handed
+/// on when its last byte is there, and its user had something all along.
+fn when_they_came(came: &[Arrival], n: usize, now: f64) -> Vec<Arrival> {
+    let all: usize = came.iter().map(|arrival| arrival.bytes).sum();
+    let Some((last, others)) = came.split_last().filter(|_| all > 0) else {
+        return vec![Arrival { at: now, bytes: n }];
+    };
+    // What wraps the bytes is spread over them.
+    let mut spread: Vec<Arrival> =
+        others.iter().map(|a| Arrival { at: a.at, bytes: a.bytes * n / all }).collect();
+    let rest = n - spread.iter().map(|arrival| arrival.bytes).sum::<usize>();
+    spread.push(Arrival { at: last.at, bytes: rest });
+    spread
 }
 
 /// Fetches one object, trying until a connection stands.
@@ -146,7 +171,7 @@ async fn receive(
         if head.len() < HEADER {
             head.extend_from_slice(&buffer[..n.min(HEADER - head.len())]);
         }
-        gap.catch_up(run, object);
+        let came = gap.catch_up(run, object);
         let now = run.now();
         got += n;
         // A refusal ends no stall: the user still has nothing of the object.
@@ -154,7 +179,9 @@ async fn receive(
             object.first_byte.get_or_insert(now);
             gap.note(object, now);
             run.patience.arrival(object.visitor, now);
-            life.receive(run, now, n);
+            for arrival in when_they_came(&came, n, now) {
+                life.receive(run, arrival.at, arrival.bytes);
+            }
             object.got = object.got.saturating_add(n as u32);
         }
     }
@@ -188,6 +215,20 @@ mod tests {
         gap.note(&mut o, 4.0);
         gap.note(&mut o, 10.0);
         assert_eq!((o.stall, o.stall_connected), (6.0, 6.0));
+    }
+
+    #[test]
+    fn a_record_counts_when_its_bytes_came() {
+        let spread = |came: &[(f64, usize)], n| -> Vec<(f64, usize)> {
+            let came: Vec<Arrival> =
+                came.iter().map(|(at, bytes)| Arrival { at: *at, bytes: *bytes }).collect();
+            when_they_came(&came, n, 9.0).iter().map(|arrival| (arrival.at, arrival.bytes)).collect()
+        };
+        // 22 bytes around 1000: a header of 5, a type of 1 and a tag of 16 (RFC 8446, section 5.2).
+        assert_eq!(spread(&[(1.0, 511), (4.0, 511)], 1000), [(1.0, 500), (4.0, 500)]);
+        assert_eq!(spread(&[(1.0, 1), (2.0, 1), (3.0, 1)], 10), [(1.0, 3), (2.0, 3), (3.0, 4)]);
+        // In the clear and over QUIC bytes come when they are read.
+        assert_eq!(spread(&[], 7), [(9.0, 7)]);
     }
 
     #[test]

@@ -101,6 +101,8 @@ pub(crate) struct Row<'a> {
     pub(super) exact: bool,
     /// Where it is run, if it is.
     pub(super) figure: Option<&'a Figure>,
+    /// What it says, where the figure's title already stands with another row; `None` where the title tells it.
+    pub(super) title: Option<&'a str>,
     pub(super) score: Score,
     pub(super) elsewhere: Option<&'a Elsewhere>,
 }
@@ -117,8 +119,8 @@ impl Row<'_> {
     }
 }
 
-/// The rows of a paper in the order of its figures, and then those that no figure here simulates.
-pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a>> {
+/// The rows of a paper by their names, those that no figure here simulates among them.
+pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &'a [Made<'_>]) -> Vec<Row<'a>> {
     let mut rows: Vec<Row<'a>> = Vec::new();
     let claims = || sections.iter().flat_map(|(_, s)| &s.claims);
     for (figure, name) in paper.figures.iter().flat_map(|f| f.rows.iter().map(move |r| (f, r))) {
@@ -126,10 +128,12 @@ pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a
         if rows.iter().any(|r| r.name == name) {
             continue;
         }
+        let title_is_taken = rows.iter().any(|r| r.figure.is_some_and(|f| f.id == figure.id));
         rows.push(Row {
             name,
             exact: figure.exact.contains(name),
             figure: Some(figure),
+            title: title_is_taken.then(|| first_sentence(claims(), name)).flatten(),
             score: Score::of_reading(claims().filter(|c| c.rows.contains(name)), Reading::Paper),
             elsewhere: None,
         });
@@ -139,11 +143,39 @@ pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &[Made<'_>]) -> Vec<Row<'a
             name,
             exact: e.exact,
             figure: None,
+            title: None,
             score: Score::default(),
             elsewhere: Some(e),
         };
         e.rows.iter().map(row)
     };
     rows.extend(paper.elsewhere.iter().flat_map(other));
+    rows.sort_by(|a, b| in_order(a.name).cmp(&in_order(b.name)));
     rows
+}
+
+/// The first claim of a row, one that is its alone before one that it shares.
+fn first_sentence<'a>(claims: impl Iterator<Item = &'a Judged>, row: &str) -> Option<&'a str> {
+    let its: Vec<&Judged> = claims.filter(|c| c.rows.iter().any(|name| name == row)).collect();
+    let alone = its.iter().find(|c| c.rows.len() == 1);
+    alone.or(its.first()).map(|c| c.text.as_str())
+}
+
+/// What rows are sorted by: letters, then the number behind them as a number, then the rest.
+fn in_order(name: &str) -> (&str, Option<u32>, &str) {
+    let (letters, rest) = name.split_at(name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len()));
+    let (number, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
+    (letters, number.parse().ok(), rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_order;
+
+    #[test]
+    fn rows_stand_by_their_numbers() {
+        let mut names = ["T10", "T2b", "C-T", "T9", "C1b", "T2", "T11", "C1a"];
+        names.sort_by_key(|name| in_order(name));
+        assert_eq!(names, ["C1a", "C1b", "C-T", "T2", "T2b", "T9", "T10", "T11"]);
+    }
 }
