@@ -61,8 +61,16 @@ const POINTS: [Point; 8] = [
     Point { name: "behind", users_side: true, make: |run| run.users.moved(-HALF_NS / 2) },
     Point { name: "users", users_side: true, make: |run| run.users.moved(0) },
     // What is left of a capture of one direction, and of one that could not keep up.
-    Point { name: "users, down only", users_side: true, make: |run| run.users.kept(|_, p| p.from_server()) },
-    Point { name: "users, up only", users_side: true, make: |run| run.users.kept(|_, p| !p.from_server()) },
+    Point {
+        name: "users, down only",
+        users_side: true,
+        make: |run| run.users.kept(|_, p| p.is_from_server()),
+    },
+    Point {
+        name: "users, up only",
+        users_side: true,
+        make: |run| run.users.kept(|_, p| !p.is_from_server()),
+    },
     // IPv6 has no identification, and some hosts' are random.
     Point {
         name: "users, no identification",

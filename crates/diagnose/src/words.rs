@@ -130,8 +130,8 @@ fn causes(text: &mut String, o: &Overall) {
     }
     let _ = writeln!(
         text,
-        "{:<40} {:>7} {:>9} {:>6} {:>9}  {}",
-        "why", "stalls", "time", "share", "longest", "certain/likely/possible"
+        "{:<40} {:>7} {:>9} {:>6} {:>9}  certain/likely/possible",
+        "why", "stalls", "time", "share", "longest"
     );
     for c in &o.causes {
         let share = |part: f64| percent(part, c.time_s).replace(" %", "");

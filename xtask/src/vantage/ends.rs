@@ -30,7 +30,7 @@ pub struct Packet {
 
 impl Packet {
     /// The server sent it.
-    pub fn from_server(&self) -> bool {
+    pub fn is_from_server(&self) -> bool {
         is_server(self.header.key.sport)
     }
 
@@ -99,8 +99,10 @@ impl End {
     /// The capture at a point of the path: what goes to the users passes there `down_ns` later than here, and what
     /// they send `down_ns` earlier.
     pub fn moved(&self, down_ns: i64) -> Self {
-        let moved =
-            |p: &Packet| Packet { at_ns: p.at_ns + if p.from_server() { down_ns } else { -down_ns }, ..*p };
+        let moved = |p: &Packet| Packet {
+            at_ns: p.at_ns + if p.is_from_server() { down_ns } else { -down_ns },
+            ..*p
+        };
         let mut all: Vec<Packet> = self.all.iter().map(moved).collect();
         all.sort_by_key(|p| p.at_ns);
         Self::of(all)
@@ -169,6 +171,6 @@ mod tests {
         let up = users.moved(-30);
         let times: Vec<i64> = up.all.iter().map(|p| p.at_ns).collect();
         assert_eq!(times, [120, 130], "the answer, which passes first there, and then the request");
-        assert!(up.all[0].from_server());
+        assert!(up.all[0].is_from_server());
     }
 }

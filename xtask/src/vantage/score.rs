@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use narrows_diagnose::{
     Analyzer, AnalyzerLimits, Cause, Certainty, FlowReport, Place, QuicAnalyzer, QuicCause, QuicReport,
-    Repair,
+    Repair, Stall,
 };
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Proto};
@@ -240,19 +240,9 @@ impl Point<'_> {
     }
 
     /// Truth about the hole before the data that ended a silence, if there is one.
-    fn missing(
-        &self,
-        s: &narrows_diagnose::Stall,
-        of_server: bool,
-        frame: u64,
-        last: &Packet,
-    ) -> Option<Truth> {
-        let tcp = last.header.tcp.filter(|_| last.from_server() == of_server)?;
-        let before = usize::try_from(frame - 1).ok()?;
-        let back = last.header.key.reverse();
-        let acks = self.all.all[..before].iter().filter(|p| p.header.key == back);
-        let una =
-            acks.filter_map(|p| p.header.tcp).filter(|t| t.flags.has(Flags::ACK)).map(|t| t.ack).last()?;
+    fn missing(&self, s: &Stall, of_server: bool, frame: u64, last: &Packet) -> Option<Truth> {
+        let tcp = last.header.tcp.filter(|_| last.is_from_server() == of_server)?;
+        let una = self.acknowledged(frame, &last.header.key.reverse())?;
         let hole = Silence { from_ns: self.ns(s.from), last: *last, of_server, awaited: Some(una) };
         (una.before(tcp.seq)).then(|| self.run.of_hole(&hole)).flatten()
     }
@@ -274,14 +264,18 @@ impl Point<'_> {
     /// The lowest byte that was under way before this acknowledgment passed.
     fn awaited(&self, frame: u64, last: &Packet) -> Option<SeqNum> {
         let tcp = last.header.tcp?;
-        let before = usize::try_from(frame - 1).ok()?;
-        let acks = self.all.all[..before].iter().filter(|p| p.header.key == last.header.key);
-        let una =
-            acks.filter_map(|p| p.header.tcp).filter(|t| t.flags.has(Flags::ACK)).map(|t| t.ack).last()?;
+        let una = self.acknowledged(frame, &last.header.key)?;
         if una.before(tcp.ack) {
             return Some(una);
         }
         tcp.sack.as_slice().first().map(|(left, _)| *left)
+    }
+
+    /// What this direction had acknowledged before a frame passed.
+    fn acknowledged(&self, frame: u64, key: &FlowKey) -> Option<SeqNum> {
+        let before = usize::try_from(frame - 1).ok()?;
+        let passed = self.all.all[..before].iter().rev().filter(|p| p.header.key == *key);
+        passed.filter_map(|p| p.header.tcp).find(|t| t.flags.has(Flags::ACK)).map(|t| t.ack)
     }
 
     fn quic_flow(&self, flow: &QuicReport, each: &mut impl FnMut(&Judged, &str)) {

@@ -145,8 +145,11 @@ impl Run {
 
     /// Truth about a silence of TCP; `None` if what ended it is in neither capture.
     pub fn of_tcp(&self, s: &Silence) -> Option<Truth> {
-        let data =
-            if s.last.from_server() == s.of_server { s.last.header.key } else { s.last.header.key.reverse() };
+        let data = if s.last.is_from_server() == s.of_server {
+            s.last.header.key
+        } else {
+            s.last.header.key.reverse()
+        };
         let (sender, receiver) =
             if s.of_server { (&self.server, &self.users) } else { (&self.users, &self.server) };
         let by_ack = s.last.header.key != data;
@@ -263,7 +266,7 @@ impl Run {
     pub fn of_datagrams(&self, from_ns: i64, last: &Packet) -> Option<Truth> {
         let key = last.header.key;
         let (sender, receiver) =
-            if last.from_server() { (&self.server, &self.users) } else { (&self.users, &self.server) };
+            if last.is_from_server() { (&self.server, &self.users) } else { (&self.users, &self.server) };
         let sent = sender.same(last)?;
         let arrived = receiver.same(last)?;
         let mut parts = Parts { at_ns: from_ns, end_ns: last.at_ns, parts_ns: [0; 4] };
@@ -274,8 +277,8 @@ impl Run {
         };
         let (own, others) = (lost(sender, receiver, &key), lost(receiver, sender, &key.reverse()));
         let lost_ns = own.into_iter().chain(others).min();
-        let user = if last.from_server() { (key.dst(), key.dport) } else { (key.src(), key.sport) };
-        if last.from_server() {
+        let user = if last.is_from_server() { (key.dst(), key.dport) } else { (key.src(), key.sport) };
+        if last.is_from_server() {
             parts.paused(self.paused_ns(user.into(), parts.at_ns, sent.at_ns.min(parts.end_ns)));
         }
         if let Some(lost_ns) = lost_ns {
@@ -283,11 +286,11 @@ impl Run {
             parts.until(sent.at_ns, Why::Loss);
         }
         let asked = receiver.of_flow(&key.reverse()).any(|p| (from_ns..sent.at_ns).contains(&p.at_ns));
-        parts.until(sent.at_ns, if last.from_server() || asked { Why::Waiting } else { Why::Idle });
+        parts.until(sent.at_ns, if last.is_from_server() || asked { Why::Waiting } else { Why::Idle });
         parts.until(arrived.at_ns, Why::Waiting);
         let lost = LostTo {
-            users: if last.from_server() { own } else { others }.is_some(),
-            server: if last.from_server() { others } else { own }.is_some(),
+            users: if last.is_from_server() { own } else { others }.is_some(),
+            server: if last.is_from_server() { others } else { own }.is_some(),
         };
         Some(Truth { parts_ns: parts.parts_ns, lost, is_repair: false })
     }

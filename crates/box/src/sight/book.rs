@@ -277,7 +277,7 @@ impl Book {
         }
         if let Some(waited) = waited {
             self.counting[d].packets += 1;
-            self.counting[d].waited = self.counting[d].waited + waited;
+            self.counting[d].waited += waited;
         }
     }
 

@@ -14,9 +14,9 @@ fn diagnosed(name: &str) -> Option<Vec<FlowReport>> {
         return None;
     };
     let path = Path::new(&folder).join("vantage").join(name);
-    let mut reader = Reader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let reader = Reader::new(std::fs::File::open(path).unwrap()).unwrap();
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
-    while let Some(packet) = reader.next() {
+    for packet in reader {
         let packet = packet.unwrap();
         analyzer.packet(packet.at, packet.frame, &packet.header);
     }
