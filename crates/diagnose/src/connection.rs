@@ -186,8 +186,8 @@ impl Connection {
         }
     }
 
-    /// The silence that ends if this is new data, with its verdict: this end has let the other wait, for an answer or in
-    /// the middle of one, or packets between them have.
+    /// The silence that ends if this is new data, with its verdict: this end has let the other wait, for an answer or
+    /// in the middle of one, or packets between them have.
     fn silence(&self, from: usize, p: &Seen<'_>, asked: Option<Instant>) -> Option<Quiet> {
         let s = &self.senders[from];
         if !s.is_quiet() || p.tcp.payload == 0 || (s.last_data().is_none() && asked.is_none()) {

@@ -286,8 +286,8 @@ pub struct QuietEvidence {
     pub length: Duration,
     /// Silence that is no stall yet.
     pub patience: Duration,
-    /// Packets that the sender sent meanwhile and that never came here, by their identifications, beyond those that fill
-    /// the hole before what ended the silence; `None` if it does not count them.
+    /// Packets that the sender sent meanwhile and that never came here, by their identifications, beyond those that
+    /// fill the hole before what ended the silence; `None` if it does not count them.
     pub missing: Option<u32>,
     /// What ended the silence follows a hole: bytes before it have not come.
     pub hole: bool,

@@ -1,5 +1,5 @@
-//! A page that opens in a browser: the figures that matter most, the picture, all other figures, how it was made. One file
-//! that needs nothing else, with the style of the pages of `narrows reproduce`.
+//! A page that opens in a browser: the figures that matter most, the picture, all other figures, how it was made. One
+//! file that needs nothing else, with the style of the pages of `narrows reproduce`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use super::suite::Outcome;
 use super::table::{self, Figure, Figures, plain_name};
 
 const STYLE: &str = include_str!("../../../web/report.css");
-/// What only these pages have: two drawings, of which a screen shows the one it has room for, and tables that stay tables
-/// on a telephone, their first column in sight.
+/// What only these pages have: two drawings, of which a screen shows the one it has room for, and tables that stay
+/// tables on a telephone, their first column in sight.
 const MORE: &str = "figure { margin: 1rem 0 } figure svg { display: block; width: 100%; height: auto } \
                     .telephone { display: none } \
                     @media screen and (max-width: 900px) { .desk { display: none } \

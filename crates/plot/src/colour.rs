@@ -68,7 +68,8 @@ pub fn dark_rules(selector: &str) -> String {
         .iter()
         .map(|(light, dark)| {
             format!(
-                "{selector} [fill=\"{light}\"] {{ fill: {dark} }} {selector} [stroke=\"{light}\"] {{ stroke: {dark} }}\n"
+                "{selector} [fill=\"{light}\"] {{ fill: {dark} }} \
+                 {selector} [stroke=\"{light}\"] {{ stroke: {dark} }}\n"
             )
         })
         .collect()

@@ -316,7 +316,9 @@ fn claims_table(claims: &[Judged]) -> Markup {
     let columns = if reasons { "6" } else { "5" };
     let common = common(claims);
     html! {
-        @if !common.is_empty() { p.small { "Every value of the column \"here\" is at " code { (common.join(" ")) } "." } }
+        @if !common.is_empty() {
+            p.small { "Every value of the column \"here\" is at " code { (common.join(" ")) } "." }
+        }
         table.claims {
             thead { tr { th { "verdict" } th { "claim" } th { "the paper" } th { "bound" } th { "here" }
                 @if reasons { th { "reason" } } } }

@@ -7,7 +7,8 @@ use narrows_runner::RunPlan;
 /// The settings of a plan that follow others.
 pub(crate) struct Together<'a> {
     plan: &'a RunPlan,
-    /// Places of axes with more than one value, by the place of the first whose value decides theirs and is decided by it.
+    /// Places of axes with more than one value, by the place of the first whose value decides theirs and is decided by
+    /// it.
     followers: BTreeMap<usize, Vec<usize>>,
 }
 

@@ -242,8 +242,8 @@ impl Half {
         Duration::from_micros(self.receiver_us as u64 + self.sender_us as u64)
     }
 
-    /// From which silence on it stalls: a second, which a sender waits before it knows its round trip, and three rounds.
-    /// If a repair is awaited 200 ms and two round trips, as in a capture.
+    /// Silence from which on it stalls: a second, which a sender waits before it knows its round trip, and three
+    /// rounds. If a repair is awaited, 200 ms and two round trips, as in a capture.
     pub fn patience(&self, repair_awaited: bool) -> Duration {
         if repair_awaited { LEAST_STALL.max(self.srtt() * 2) } else { FIRST_RTO.max(self.srtt() * 3) }
     }

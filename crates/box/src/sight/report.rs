@@ -210,7 +210,8 @@ impl Sight {
         }
     }
 
-    /// "17 of 60 users stalled for more than 5 s in the last quarter of an hour; 92 % because of losses behind the box."
+    /// "17 of 60 users stalled for more than 5 s in the last quarter of an hour; 92 % because of losses behind the
+    /// box."
     fn words(&self, quarter: &Cells, users: UsersOfQuarter, uptime: Duration) -> String {
         let young = uptime < Duration::from_secs(60 * QUARTER as u64);
         let lately = if young { "since the start" } else { "in the last quarter of an hour" };

@@ -108,7 +108,8 @@ const LOOK: &str = "(() => { \
     const right = (all) => Math.max(...[...all].map((e) => e.getBoundingClientRect().right)); \
     const shown = [...document.querySelectorAll('figure svg')].filter((e) => e.getBoundingClientRect().width > 0); \
     const style = (e) => getComputedStyle(e); \
-    return { wide: document.documentElement.scrollWidth, cells: right(document.querySelectorAll('.first th, .first td')), \
+    return { wide: document.documentElement.scrollWidth, \
+    cells: right(document.querySelectorAll('.first th, .first td')), \
     drawn: right(shown), drawings: shown.length, rows: document.querySelectorAll('.first tbody tr').length, \
     folded: !document.querySelector('details').open, page: style(document.body).backgroundColor, \
     paper: style(shown[0].querySelector('rect')).fill, ink: style(shown[0].querySelector('text')).fill, \

@@ -101,8 +101,8 @@ struct Arrival {
     bytes: usize,
 }
 
-/// The `n` bytes of a reply that were read at `now`, at the times at which the socket had them: a record of TLS is handed
-/// on when its last byte is there, and its user had something all along.
+/// The `n` bytes of a reply that were read at `now`, at the times at which the socket had them: a record of TLS is
+/// handed on when its last byte is there, and its user had something all along.
 fn when_they_came(came: &[Arrival], n: usize, now: f64) -> Vec<Arrival> {
     let all: usize = came.iter().map(|arrival| arrival.bytes).sum();
     let Some((last, others)) = came.split_last().filter(|_| all > 0) else {
