@@ -111,10 +111,9 @@ impl Inputs {
             );
         }
         if self.order.moved() > 0 {
-            lines.push(format!(
-                "{} packets were out of order in time, and were put in order",
-                self.order.moved()
-            ));
+            let moved = self.order.moved();
+            let packets = if moved == 1 { "packet" } else { "packets" };
+            lines.push(format!("{moved} {packets} reordered by time"));
         }
         lines
     }

@@ -61,7 +61,10 @@ impl Trips {
     }
 
     fn sample(&mut self, r: Duration) {
-        self.spread.add(r);
+        // One half alone is no round trip.
+        if self.own || self.receiver.is_some() && self.sender.is_some() {
+            self.spread.add(r);
+        }
         // RFC 6298, (2.2) and (2.3).
         if self.samples == 0 {
             (self.srtt, self.rttvar) = (r, r / 2);

@@ -71,7 +71,7 @@ fn meaning(text: &mut String, o: &Overall) {
             () if before > 0.8 * all => ", between the senders and here.\n",
             () if behind > 0.8 * all => ", between here and the receivers.\n",
             () if unknown > 0.8 * all => "; on which side of here does not show.\n",
-            () => ", on both sides of here or where does not show.\n",
+            () => "; they were lost on both sides of here, or where does not show.\n",
         });
     }
     match o.vantage() {
@@ -111,9 +111,9 @@ fn advice(text: &mut String, o: &Overall) {
     {
         let _ = writeln!(
             text,
-            "That is a thin link: windows are too small for three duplicate ACKs, so timers repair the losses. The \
-             discipline taq at its queue drops nothing that a timer must repair: it would save up to {lost:.0} of the \
-             {:.0} s of stalls below.",
+            "That is a thin link: windows are too small for three duplicate ACKs, so timers repair the losses.\n\
+             The discipline taq at its queue drops nothing that a timer must repair: it would save up to\n\
+             {lost:.0} of the {:.0} s of stalls below.",
             o.stalled_s()
         );
     }

@@ -8,6 +8,7 @@
 //! It is as long as its headers and payload, and follows `len` only where both can be true.
 
 use core::net::IpAddr;
+use core::num::NonZeroU16;
 
 use crate::{Header, Proto, TcpHeader, checksum};
 
@@ -21,7 +22,7 @@ const FRAGMENT_HEADER: usize = 8;
 
 /// Appends the headers of the packet that `header` describes to `out` and returns the length of the whole packet. To
 /// have the payload as well, append zeros up to that length; all checksums are those of the whole packet. `id` is the
-/// identification of IPv4 (RFC 6864) and of IPv6 fragments.
+/// identification of IPv6 fragments, and of IPv4 (RFC 6864) where the header has none.
 ///
 /// `parse` returns the same `header` if it is one that `parse` can return, with these exceptions:
 /// - `len` becomes the sum of headers and `payload`. TCP reaches a longer `len` with padding after the options, if
@@ -148,7 +149,7 @@ fn ipv4(header: &Header, id: u16, total: usize, p: &mut [u8]) {
     p[0] = 0x45;
     p[1] = traffic_class(header);
     p[2..4].copy_from_slice(&(total as u16).to_be_bytes());
-    p[4..6].copy_from_slice(&id.to_be_bytes());
+    p[4..6].copy_from_slice(&header.ident.map_or(id, NonZeroU16::get).to_be_bytes());
     // Don't fragment; or the last fragment, eight bytes into its packet.
     p[6..8].copy_from_slice(&if header.fragment { [0, 1] } else { [0x40, 0] });
     p[8] = 64;

@@ -123,7 +123,8 @@ impl Record {
             }
             () if held => (Cause::HeldAtAdmission, Lost::UNKNOWN, Certainty::Likely),
             () if here => (Cause::Told(Told::HandshakeLost), Lost::HERE, Certainty::Certain),
-            () if repeated > 0 => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Certain),
+            // The SYN on its way from here, or its answer on the way back: both on that side of the box.
+            () if repeated > 0 => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Likely),
             () if !ended => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Likely),
             () => (Cause::Told(Told::PacketDelay), Lost::UNKNOWN, Certainty::Likely),
         };

@@ -218,7 +218,7 @@ fn tls_and_quic_fetch_beside_tcp_and_say_what_they_did() {
     assert!(count(&quic["sent"]) > count(&quic["connections"]) && count(&quic["bytes"]) > 0, "{quic}");
     assert!(count(&client["quic_bytes"]) <= count(&quic["bytes"]), "no more came than was sent");
     assert_eq!(client["user_stalls"].as_array().unwrap().len(), 10);
-    assert!(said.contains("quic: longest stall p99"), "{said}");
+    assert!(said.contains("QUIC: longest stall p99"), "{said}");
     check_waste(&run);
 }
 

@@ -31,7 +31,7 @@ fn a_syn_by_hand() {
         ..TcpHeader::default()
     };
     let key = v4(([10, 0, 0, 1], 40_000), ([10, 0, 0, 2], 80), Proto::TCP);
-    let h = Header { key, len: Bytes(60), tcp: Some(tcp), ..Header::default() };
+    let h = Header { key, len: Bytes(60), ident: NonZeroU16::new(1), tcp: Some(tcp), ..Header::default() };
     // IP: 4500+003c+0001+4000+4006+0a00+0001+0a00+0002 = d946, complement 26b9.
     // TCP: the words below sum to 4c61; addresses, protocol and length 28 to 1431; together 6092, complement 9f6d.
     let expected = hex("4500 003c 0001 4000 4006 26b9 0a000001 0a000002
@@ -55,7 +55,14 @@ fn an_acknowledgment_with_two_blocks_by_hand() {
         ..TcpHeader::default()
     };
     let key = v4(([192, 0, 2, 1], 443), ([198, 51, 100, 7], 50_000), Proto::TCP);
-    let h = Header { key, len: Bytes(72), ecn: Ecn::Ect0, tcp: Some(tcp), ..Header::default() };
+    let h = Header {
+        key,
+        len: Bytes(72),
+        ident: NonZeroU16::new(0x1234),
+        ecn: Ecn::Ect0,
+        tcp: Some(tcp),
+        ..Header::default()
+    };
     // IP: 4502+0048+1234+4000+4006+c000+0201+c633+6407 = c3c1 with its carries, complement 3c3e.
     // TCP: the words sum to 5e6e; addresses, protocol and length 34 to ec76; together 4ae5, complement b51a.
     let expected = hex("4502 0048 1234 4000 4006 3c3e c0000201 c6336407
@@ -168,7 +175,9 @@ fn a_udp_sum_of_zero_is_written_as_all_ones() {
 #[test]
 fn random_headers_come_back() {
     for seed in 0..20_000 {
+        let ident = NonZeroU16::new(seed as u16);
         let h = random(seed);
+        let h = Header { ident: ident.filter(|_| h.key.src().is_ipv4()), ..h };
         let (bytes, total) = built(&h, seed as u16, usize::MAX);
         assert_eq!(bytes.len(), total, "seed {seed}");
         assert_eq!(parse(&bytes), Ok(h), "seed {seed}");

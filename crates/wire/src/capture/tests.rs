@@ -13,7 +13,8 @@ fn header(seq: u32) -> Header {
         ..TcpHeader::default()
     };
     let key = FlowKey::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 80, 40_000, Proto::TCP);
-    Header { key, len: Bytes(1500), tcp: Some(tcp), ..Header::default() }
+    let ident = core::num::NonZeroU16::new(seq as u16);
+    Header { key, len: Bytes(1500), ident, tcp: Some(tcp), ..Header::default() }
 }
 
 fn packet(seq: u32) -> Vec<u8> {

@@ -88,7 +88,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { payload: true, ..Self::new(out)? })
     }
 
-    /// Writes one packet. IP identifications count up from 1.
+    /// Writes one packet. IP identifications count up from 1 where headers have none.
     ///
     /// # Errors
     /// If `out` fails, or `at` lies beyond 2^32 seconds (136 years).
