@@ -227,7 +227,7 @@ impl Connection {
             hole,
             sent_after: sent.map(|sent| sent.since(begun).saturating_sub(least)),
             due: sent.is_some_and(|sent| s.timing().is_due(sent.since(begun).saturating_sub(least))),
-            before_queue: p.passing.is_before_queue(from),
+            clear_before: p.passing.is_clear_before(from),
             more: !answer && s.has_more(),
             losses: s.timing().losses(),
             queue: p.passing.queue(from, p.at),

@@ -295,8 +295,8 @@ pub struct QuietEvidence {
     pub sent_after: Option<Duration>,
     /// That is when the sender's timer would have expired, once or several times, had the answer been lost (RFC 6298).
     pub due: bool,
-    /// A queue stands behind here, and none before: acknowledgments are late, and what the sender sends is not.
-    pub before_queue: bool,
+    /// No queue stands before here, as the clocks of senders tell, or acknowledgments that are late behind here.
+    pub clear_before: bool,
     /// What was sent last was not the end of what the application had written: full, and without PSH.
     pub more: bool,
     /// Packets get lost between such senders and the capture, as other connections show.
@@ -517,7 +517,7 @@ impl QuietEvidence {
         list.is(Capture, "hole", self.hole);
         list.time(Sender, "sent_after", self.sent_after);
         list.is(Sender, "due", self.due);
-        list.is(Others, "before_queue", self.before_queue);
+        list.is(Others, "clear_before", self.clear_before);
         list.is(Capture, "more", self.more);
         list.is(Others, "losses", self.losses);
         list.time(Others, "queue", self.queue);

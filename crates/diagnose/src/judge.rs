@@ -19,8 +19,8 @@ use crate::passing::Others;
 use crate::quic::QuicCause;
 use crate::tolerances::{
     ALL_SILENT, ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST,
-    LEAST_WAIT, LINUX_LEAST, MANY, MANY_OTHERS, NEARER_TIMER, NEARLY, OFF_AT_SENDER, PROBE_LATE, RACK,
-    REARMED, SAMPLE, SOONEST, TELLING, TICK, TRIP, TURNS,
+    LEAST_WAIT, LINUX_LEAST, MANY, MANY_OTHERS, NEARER_TIMER, NEARLY, NO_MORE, OFF_AT_SENDER, PROBE_LATE,
+    RACK, REARMED, SAMPLE, SOONEST, TELLING, TICK, TRIP, TURNS,
 };
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
@@ -313,7 +313,7 @@ const TAPO: &str = "TAPO (Zhou et al., CoNEXT 2015), section 3";
 
 /// Why a flow stood still, in TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss,
 /// and all of a window.
-pub static CAUSES: [CauseRow; 20] = [
+pub static CAUSES: [CauseRow; 21] = [
     row(
         "only the FIN, repaired",
         "RFC 9293, section 3.6",
@@ -343,6 +343,12 @@ pub static CAUSES: [CauseRow; 20] = [
         FIFO,
         |e| unrepaired(e) && e.by_data == Some(false) && goes_on(e.others, e.length),
         (Cause::QueueBehind, Sure::Always(Likely)),
+    ),
+    row(
+        "nothing came until the end",
+        TIMER,
+        |e| unrepaired(e) && e.by_data.is_none() && !e.live && e.dropped.is_none() && e.length >= NO_MORE,
+        (Cause::NoAnswer, Sure::Always(Possible)),
     ),
     row("nothing repaired", TAPO, unrepaired, (Cause::PacketDelay, Sure::Always(Likely))),
     row(
@@ -431,7 +437,7 @@ pub static QUIETS: [QuietRow; 26] = [
     row(
         "all that is sent passes here",
         STAMP,
-        |e| !e.opener && e.before_queue && !e.losses && e.missing.unwrap_or(0) == 0,
+        |e| !e.opener && e.clear_before && !e.losses && e.missing.unwrap_or(0) == 0,
         (Cause::DataUnavailable, Likely),
     ),
     row("opener's hole", STAMP, |e| e.opener && e.hole && !e.at_sender, (Cause::AnswerLost, Likely)),

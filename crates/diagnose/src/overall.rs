@@ -66,8 +66,10 @@ pub struct Overall {
     pub rtt_p50_s: Option<f64>,
     /// See `rtt_least_s`.
     pub rtt_p95_s: Option<f64>,
-    /// The part of the median round trip above the least of the same connection, seconds: queues.
-    pub queue_s: Option<f64>,
+    /// Time that connections lasted, summed, seconds.
+    pub lasted_s: f64,
+    /// Time that one of a connection's directions stood still, summed, seconds: never more than `lasted_s`.
+    pub stood_still_s: f64,
     /// The worst connections, the most time stalled first.
     #[serde(skip)]
     pub worst: Vec<FlowReport>,
@@ -75,9 +77,6 @@ pub struct Overall {
     keep: usize,
     #[serde(skip)]
     trips: Spread,
-    /// Of each connection the round trips timed, and their sum above its least, seconds.
-    #[serde(skip)]
-    queued: (u64, f64),
     #[serde(skip)]
     round_trips: f64,
     #[serde(skip)]
@@ -106,11 +105,11 @@ impl Overall {
             rtt_least_s: None,
             rtt_p50_s: None,
             rtt_p95_s: None,
-            queue_s: None,
+            lasted_s: 0.0,
+            stood_still_s: 0.0,
             worst: Vec::new(),
             keep,
             trips: Spread::default(),
-            queued: (0, 0.0),
             round_trips: 0.0,
             sent: 0.0,
         }
@@ -139,15 +138,13 @@ impl Overall {
             }
         }
         self.stalled_over += u64::from(long);
+        self.lasted_s += flow.to.since(flow.from).as_secs_f64();
+        self.stood_still_s += flow.stalled_s();
         let main = flow.main();
         if counts.data > 0 {
             self.vantage[main.vantage as usize] += 1;
         }
         self.trips.merge(&main.trips);
-        if let (Some(least), Some(median)) = (main.rtt_least_s, main.rtt_p50_s) {
-            let timed = main.trips.count();
-            self.queued = (self.queued.0 + timed, self.queued.1 + (median - least) * timed as f64);
-        }
         if let Some(rtt) = main.rtt_s.filter(|rtt| *rtt > 0.0 && main.transfer_s >= 3.0 * rtt) {
             self.round_trips += main.transfer_s / rtt;
             self.sent += (main.counts.data + main.counts.again) as f64;
@@ -195,8 +192,6 @@ impl Overall {
         self.causes.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.cause.cmp(&b.cause)));
         (self.rtt_least_s, self.rtt_p50_s) = (self.trips.least_s(), self.trips.quantile_s(0.5));
         self.rtt_p95_s = self.trips.quantile_s(0.95);
-        let (timed, above) = self.queued;
-        self.queue_s = (timed > 0).then(|| above / timed as f64);
         if self.from_s > self.to_s {
             self.from_s = self.to_s;
         }
@@ -211,7 +206,30 @@ impl Overall {
     /// How much of it lost packets are the cause of, seconds.
     #[must_use]
     pub fn lost_time_s(&self) -> f64 {
-        self.causes.iter().filter(|c| c.cause.is_loss()).map(|c| c.time_s).sum()
+        self.time_of(Cause::is_loss)
+    }
+
+    /// The part of the median round trip above the least, seconds: mostly queues.
+    #[must_use]
+    pub fn queue_s(&self) -> Option<f64> {
+        self.rtt_p50_s.zip(self.rtt_least_s).map(|(median, least)| median - least)
+    }
+
+    /// Time of stalls whose cause is such, seconds.
+    fn time_of(&self, is: impl Fn(Cause) -> bool) -> f64 {
+        self.causes.iter().filter(|c| is(c.cause)).map(|c| c.time_s).sum()
+    }
+
+    /// Time in which packets, or their acknowledgments, waited in queues, seconds.
+    #[must_use]
+    pub fn waited_s(&self) -> f64 {
+        self.time_of(|cause| cause.is_delay() || cause == Cause::AckDelayedOrLost)
+    }
+
+    /// Time in which an application at an end let the other wait, or its window was closed, seconds.
+    #[must_use]
+    pub fn applications_s(&self) -> f64 {
+        self.time_of(|cause| matches!(cause, Cause::DataUnavailable | Cause::ZeroWindow))
     }
 
     /// When the last packet came.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use narrows_units::{Duration, Instant};
 
 use crate::tolerances::{
-    ARRIVALS, BEHIND, BUSY, NUMBER_STEP, NUMBERED_IN, NUMBERED_LEAST, QUEUE_BEHIND, QUEUE_OLD, WHOLE,
+    ARRIVALS, BEHIND, BUSY, NUMBER_STEP, NUMBERED_IN, NUMBERED_LEAST, QUEUE_BEHIND, QUEUE_OLD, TIMED, WHOLE,
 };
 
 /// Packets of other connections in a silence, of the direction in which it ended.
@@ -111,9 +111,11 @@ impl Passing {
         direction.behind = direction.behind.ewma(excess, 4);
     }
 
-    /// A queue stands behind here in this direction, and none before: acknowledgments are late, and packets are not.
-    pub(crate) fn is_before_queue(&self, from: usize) -> bool {
-        self.directions[from].behind >= QUEUE_BEHIND && !self.is_behind_queue(from)
+    /// No queue stands before here in this direction: packets do not wait by their senders' clocks, or acknowledgments
+    /// are late, so the queue is behind.
+    pub(crate) fn is_clear_before(&self, from: usize) -> bool {
+        let Direction { timed, behind, .. } = self.directions[from];
+        (timed >= TIMED || behind >= QUEUE_BEHIND) && !self.is_behind_queue(from)
     }
 
     /// Packets of this direction wait or get lost before here, so a capture near in time is not at the senders.

@@ -252,6 +252,10 @@ pub(crate) const NUMBERED_IN: u64 = 20;
 pub(crate) const NUMBER_STEP: u16 = 128;
 /// Lateness of acknowledgments from which on a queue stands behind: more than a delayed one of Linux (40 ms).
 pub(crate) const QUEUE_BEHIND: Duration = ms(80);
+/// Silence without an end from which on nothing is taken to come any more.
+pub(crate) const NO_MORE: Duration = Duration::from_secs(5);
+/// Packets whose wait before here was told from which on it is known that none waits.
+pub(crate) const TIMED: u64 = 100;
 /// Share of a timer's wait within which what is sent may be its doing.
 pub(crate) const DUE: Share = Share(1, 8);
 /// Part of the packets that wait or get lost before a capture from which on a queue stands before it: one in thirty.

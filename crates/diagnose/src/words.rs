@@ -54,25 +54,35 @@ fn millis(seconds: f64) -> String {
 
 fn meaning(text: &mut String, o: &Overall) {
     if o.stalled_over == 0 {
-        let _ = writeln!(text, "No connection stood still for more than {} s at a time.", o.over_s);
+        let _ = writeln!(text, "No single stall lasted more than {} s.", o.over_s);
     } else {
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "{} of {} stood still for more than {} s at a time; {} of that time because of losses",
+            "{} of {} stood still for more than {} s at a time; {} of the time of such stalls because of losses.",
             o.stalled_over,
             plural(o.connections, "connection"),
             o.over_s,
             percent(o.long_loss_s, o.long_s)
         );
-        let [unknown, before, behind, both] = o.lost_s;
-        let all = unknown + before + behind + both;
-        text.push_str(match () {
-            () if o.long_loss_s == 0.0 => ".\n",
-            () if before > 0.8 * all => ", between the senders and here.\n",
-            () if behind > 0.8 * all => ", between here and the receivers.\n",
-            () if unknown > 0.8 * all => "; on which side of here does not show.\n",
-            () => "; they were lost on both sides of here, or where does not show.\n",
-        });
+    }
+    let all = o.stalled_s();
+    if all > 0.0 {
+        let (lost, waited, applications) = (o.lost_time_s(), o.waited_s(), o.applications_s());
+        let [_, before, behind, _] = o.lost_s;
+        let place = match () {
+            () if before > 0.8 * lost => " between the senders and here",
+            () if behind > 0.8 * lost => " between here and the receivers",
+            () => "",
+        };
+        let _ = writeln!(
+            text,
+            "Connections stood still for {} of their time: losses{place} {}, queues {}, applications {}, else {}.",
+            percent(o.stood_still_s, o.lasted_s),
+            percent(lost, all),
+            percent(waited, all),
+            percent(applications, all),
+            percent(all - lost - waited - applications, all)
+        );
     }
     match o.vantage() {
         Vantage::Sender => text.push_str("The capture was taken at the senders.\n"),
@@ -88,8 +98,8 @@ fn meaning(text: &mut String, o: &Overall) {
             millis(median),
             millis(p95)
         );
-        if let Some(queue) = o.queue_s.filter(|queue| *queue > 0.2 * median) {
-            let _ = write!(text, "; queues are {} of a connection's median", millis(queue));
+        if let Some(queue) = o.queue_s().filter(|queue| *queue > 0.2 * median) {
+            let _ = write!(text, "; {} of the median is above the least, mostly queues", millis(queue));
         }
         text.push_str(".\n");
     }
@@ -105,7 +115,7 @@ fn meaning(text: &mut String, o: &Overall) {
 fn advice(text: &mut String, o: &Overall) {
     let lost = o.lost_time_s();
     let small = o.packets_per_rtt.is_some_and(|packets| packets < SMALL_WINDOW);
-    let thin = o.queue_s.zip(o.rtt_least_s).is_some_and(|(queue, _)| queue >= THIN_QUEUE_S);
+    let thin = o.queue_s().is_some_and(|queue| queue >= THIN_QUEUE_S);
     let timers = o.counts.timeouts + o.counts.handshake;
     if small && thin && o.stalled_over > 0 && timers > o.counts.fast_retransmits && lost > o.stalled_s() / 5.0
     {
@@ -148,7 +158,7 @@ fn causes(text: &mut String, o: &Overall) {
             share(c.possible_s)
         );
     }
-    text.push_str("Times are sums over connections.\n\n");
+    text.push_str("Times are sums over connections; the last column is the share of that time.\n\n");
 }
 
 fn count(text: &mut String, c: &Counts) {
@@ -252,7 +262,7 @@ pub(crate) fn stall(s: &Stall) -> String {
     );
     match s.repair {
         Some(Repair::Timeout) => {
-            let _ = write!(line, ", {} (back-off {})", plural(s.timeouts.into(), "timeout"), s.backoff);
+            let _ = write!(line, ", {}", plural(s.timeouts.into(), "timeout"));
         }
         Some(Repair::Probe) => line.push_str(", tail-loss probe"),
         Some(Repair::FastRetransmit) => line.push_str(", fast retransmit"),
