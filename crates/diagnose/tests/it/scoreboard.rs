@@ -176,12 +176,12 @@ fn bound(class: &str) -> f64 {
 
 /// Classes and places in [`POINTS`] where the bound is missed, with precision and recall a little below what seeds 4
 /// and 5 have. Behind the link it is for want of what was lost before: the capture does not hold it.
-const MISSED: [(&str, usize, f64, f64); 17] = [
+const MISSED: [(&str, usize, f64, f64); 18] = [
     // Without timestamps and D-SACK nothing tells a needless repair of a single segment.
     ("spurious", 0, 0.81, 0.7),
     ("spurious", 1, 0.75, 0.75),
     ("ack_delayed_or_lost", 1, 0.85, 0.77),
-    ("packet_delay", 1, 0.83, 0.9),
+    ("packet_delay", 1, 0.55, 0.9),
     ("timeout", 2, 0.91, 0.9),
     ("fast_retransmit", 2, 0.84, 0.89),
     ("tail_probe", 2, 0.89, 0.65),
@@ -190,9 +190,11 @@ const MISSED: [(&str, usize, f64, f64); 17] = [
     ("ack_delayed_or_lost", 2, 0.96, 0.83),
     ("client_idle", 2, 0.81, 0.94),
     // Simulated packets have no identification, so what did not come and what was not sent look alike.
-    ("data_unavailable", 1, 0.95, 0.3),
-    ("data_unavailable", 2, 0.8, 0.05),
-    ("closing", 1, 0.95, 0.6),
+    ("data_unavailable", 1, 0.95, 0.75),
+    ("data_unavailable", 2, 0.95, 0.5),
+    // A FIN whose acknowledgment was lost looks the same without D-SACK.
+    ("closing", 0, 0.95, 0.8),
+    ("closing", 1, 0.95, 0.75),
     ("lost behind", 2, 0.53, 0.85),
     ("small_congestion_window", 2, 0.6, 0.72),
     ("tail_loss", 2, 0.69, 0.67),
