@@ -130,11 +130,11 @@ impl UserBook {
 /// Users of the last quarter of an hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsersOfQuarter {
-    /// That had packets.
+    /// Users that had packets.
     pub seen: usize,
-    /// That stalled.
+    /// Users that stalled.
     pub stalled: usize,
-    /// That stalled for longer than [`LONG`] at once.
+    /// Users that stalled for longer than [`LONG`] at once.
     pub stalled_long: usize,
 }
 
@@ -287,7 +287,7 @@ impl Book {
         self.turns = std::mem::take(&mut self.counting).map(mean);
     }
 
-    /// What packets with data wait in the box for their turn on average, as of the latest look: down, up.
+    /// Mean wait of packets with data for their turn in the box, as of the latest look: down, up.
     pub const fn turns(&self) -> [Duration; 2] {
         self.turns
     }

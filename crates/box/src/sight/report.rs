@@ -239,7 +239,7 @@ impl Sight {
         said + "." + &slow
     }
 
-    /// What most of the time in long stalls is put down to, to follow a sentence.
+    /// Cause of most of the time in long stalls, as the end of a sentence.
     fn blame(&self, quarter: &Cells) -> String {
         let mut blamed: Vec<(&str, u64)> = Vec::new();
         for cause in Cause::all().filter(|c| c.is_of_the_network()) {
@@ -333,7 +333,7 @@ impl Sight {
     }
 }
 
-/// What is told of a user, in the last quarter of an hour.
+/// Figures of a user in the last quarter of an hour.
 struct UserSums<'a> {
     book: &'a UserBook,
     stalled_ms: u64,

@@ -13,9 +13,9 @@ use narrows_lab::{
 use super::lab;
 use crate::{FAILURE, SUCCESS};
 
-/// What crosses a thin link today; the workload of the demonstration is an experiment like any other.
+/// Workload of today's thin links; the workload of the demonstration is an experiment like any other.
 const TODAY: &str = include_str!("../../../../experiments/real/lab/mix.toml");
-/// What crossed it before everything was encrypted, and what the papers are about.
+/// Workload from before everything was encrypted, which the papers are about.
 const CLEAR: &str = include_str!("../../../../experiments/taq/lab/objects-200ms.toml");
 /// What is compared, in this order.
 const BEFORE: &str = "fifo:30";
