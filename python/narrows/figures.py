@@ -209,7 +209,7 @@ def _claims(section: dict[str, Any]) -> _native.Table:
         for name in ("text", "source", "sentence", "reading", "bound", "outcome", "expected")
     }
     columns["worst"] = np.asarray([np.nan if c["worst"] is None else c["worst"] for c in claims], dtype=np.float64)
-    columns["at"] = np.asarray([claim["at"] for claim in claims], dtype=str)
+    columns["at"] = np.asarray([" ".join(claim["at"]) for claim in claims], dtype=str)
     return make_table("claims", columns)
 
 

@@ -87,6 +87,9 @@ class Scenario:
     """Kernel settings of users and server (lab only)."""
     window_scales: list[Number] | None = None
     """Window scales of the users' TCP, given to users in turn (lab only)."""
+    server_pause: Time | None = default("0s")
+    """Mean pause of the server's application, which a fifth of the answers begin with and another fifth stop for
+    (default 0s; lab only)."""
     vars: dict[str, Number] | None = None
     """Numbers for expressions."""
     sweep: dict[str, Any] | None = None
