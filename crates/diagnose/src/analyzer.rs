@@ -2,7 +2,7 @@
 //! that has been silent longest goes first.
 
 use narrows_units::{Duration, Instant};
-use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
+use narrows_wire::{FlowKey, Header, TcpHeader};
 
 use crate::connection::Connection;
 use crate::connections::Connections;
@@ -191,7 +191,7 @@ impl Analyzer {
         // Only the end that sends shows anything of the kind.
         let end = usize::from(header.key != c.key);
         let before = Losses::of(&c.senders[end].findings().counts);
-        let (stamps, unseen) = (c.senders[end].timing().stamps(), c.unseen());
+        let stamps = c.senders[end].timing().stamps();
         let around = Around {
             losses: self.losses[end].any(),
             floor: self.waits[end].floor,
@@ -199,22 +199,18 @@ impl Analyzer {
             restarts: self.late[usize::from(stamps)][end].by_chance(stamps),
             rate: self.rates[end].usual(),
         };
-        let step = c.number_packet(end, header.ident);
-        let seen = Seen { at, frame, tcp, sent: at, passing: &self.passing, connection: number };
-        c.packet(end, &seen, around);
-        if tcp.flags.has(Flags::ACK)
-            && let Some(excess) = c.senders[1 - end].timing().trips().receiver_excess()
-        {
-            self.passing.waited_behind(1 - end, excess);
-        }
-        self.passing.passes(end, at, number);
-        step.into_iter().for_each(|step| self.passing.numbered(end, step));
+        let seen = Seen {
+            at,
+            frame,
+            tcp,
+            sent: at,
+            ident: header.ident,
+            passing: &self.passing,
+            connection: number,
+        };
+        let passage = c.packet(end, &seen, around);
+        self.passing.passes(end, at, number, passage);
         let sender = &mut c.senders[end];
-        if let Some((tsval, _)) = tcp.timestamps
-            && let Some(waited) = sender.timing().clock_waited(at, tsval)
-        {
-            self.passing.waited(end, at, waited);
-        }
         let shown = sender.shown_mut();
         match shown.probes.take() {
             Some(true) => self.tails[end].last += 1,
@@ -233,8 +229,6 @@ impl Analyzer {
             self.rates[end].0[rate] += 1;
         }
         let new = Losses::of(&sender.findings().counts);
-        let unseen_now = c.unseen();
-        self.passing.missed(unseen_now - unseen);
         self.losses[end].segments += new.segments - before.segments;
         self.losses[end].lost += new.lost.saturating_sub(before.lost);
         Some(number)

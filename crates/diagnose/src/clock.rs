@@ -90,16 +90,19 @@ impl Clock {
 
     /// When what passes now with this TSval would have passed without a queue; no later than now.
     pub(crate) fn sent(&self, now: Instant, tsval: u32) -> Option<Instant> {
-        let ((first, start), rate) = self.first.zip(self.rate.or(self.usual))?;
+        self.sent_at(self.rate.or(self.usual)?, now, tsval)
+    }
+
+    fn sent_at(&self, rate: usize, now: Instant, tsval: u32) -> Option<Instant> {
+        let (first, start) = self.first?;
         let at = self.base[rate].value + ticks(start, tsval) / RATES[rate];
         let nanos = first.as_nanos() as f64 + at * 1e9;
         Some(Instant::from_nanos(nanos.max(0.0) as u64).min(now))
     }
 
-    /// The same, by the rate of nearly all hosts today (1000 ticks a second) if no other is known.
+    /// Guesses the same by the rate of nearly all hosts today (1000 ticks a second) if no other is known.
     pub(crate) fn sent_about(&self, now: Instant, tsval: u32) -> Option<Instant> {
-        let guessed = Self { usual: self.usual.or(Some(0)), ..*self };
-        guessed.sent(now, tsval)
+        self.sent_at(self.rate.or(self.usual).unwrap_or(0), now, tsval)
     }
 
     /// An ACK passed then, and the first packet that echoes it has this TSval.

@@ -1,14 +1,12 @@
 //! A connection: both its ends as senders, its handshake, and the silences in which nothing is under way.
 
-use core::num::NonZeroU16;
-
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, FlowKey, TcpHeader};
 
 use crate::evidence::{HandshakeEvidence, OfferedWindow, QuietEvidence};
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::judge::{QuietRow, judge_handshake, judge_quiet};
-use crate::passing::Numbering;
+use crate::passing::{Numbering, Passage};
 use crate::sender::{Seen, Sender};
 use crate::timing::Around;
 use crate::tolerances::OPEN_ANSWER;
@@ -110,19 +108,23 @@ impl Connection {
         bare && other && (self.closed.is_some() || self.handshake.over)
     }
 
-    /// Acknowledgments of data that was not seen.
-    pub(crate) fn unseen(&self) -> u64 {
-        self.senders.iter().map(|s| s.findings().counts.unseen).sum()
+    /// Takes a packet of the connection, from the end that opened it (0) or the other. `around` tells what others show of
+    /// such an end. Gives what the packet shows to others.
+    pub(crate) fn packet(&mut self, from: usize, p: &Seen<'_>, around: Around) -> Passage {
+        let step = self.numbering[from].passes(p.ident);
+        let unseen = self.senders[1 - from].findings().counts.unseen;
+        self.take(from, p, around);
+        let [own, other] = [&self.senders[from], &self.senders[1 - from]];
+        let stamps = p.tcp.timestamps;
+        Passage {
+            step,
+            unseen: other.findings().counts.unseen - unseen,
+            waited: stamps.and_then(|(tsval, _)| own.timing().clock_waited(p.at, tsval)),
+            behind: p.tcp.flags.has(Flags::ACK).then(|| other.timing().trips().receiver_excess()).flatten(),
+        }
     }
 
-    /// Counts a packet of this end by its identification; gives the step from the one before.
-    pub(crate) fn number_packet(&mut self, from: usize, ident: Option<NonZeroU16>) -> Option<u16> {
-        self.numbering[from].passes(ident)
-    }
-
-    /// A packet of the connection, from the end that opened it (0) or the other. `around` tells what others show of
-    /// such an end.
-    pub(crate) fn packet(&mut self, from: usize, p: &Seen<'_>, around: Around) {
+    fn take(&mut self, from: usize, p: &Seen<'_>, around: Around) {
         self.packets += 1;
         (self.last, self.last_frame) = (self.last.max(p.at), p.frame);
         if p.tcp.flags.has(Flags::RST) {
@@ -211,6 +213,7 @@ impl Connection {
             return None;
         }
         let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.timing().clock_sent_about(p.at, tsval));
+        let sent_after = sent.map(|sent| sent.since(begun).saturating_sub(least));
         let numbered = self.numbering[from].has() && p.passing.are_numbered(from) && p.passing.is_whole();
         // What fills the hole may have been sent just before.
         let hole = s.last_data().is_some() && s.highest().before(p.tcp.seq);
@@ -225,12 +228,11 @@ impl Connection {
             patience: s.patience(),
             missing: numbered.then(|| self.numbering[from].missing().saturating_sub(in_hole)),
             hole,
-            sent_after: sent.map(|sent| sent.since(begun).saturating_sub(least)),
-            due: sent.is_some_and(|sent| s.timing().is_due(sent.since(begun).saturating_sub(least))),
+            sent_after,
+            due: sent_after.is_some_and(|after| s.timing().is_due(after)),
             clear_before: p.passing.is_clear_before(from),
             more: !answer && s.has_more(),
             losses: s.timing().losses(),
-            queue: p.passing.queue(from, p.at),
             others: p.others(s.by(), begun),
         };
         let row = judge_quiet(&evidence);

@@ -301,8 +301,6 @@ pub struct QuietEvidence {
     pub more: bool,
     /// Packets get lost between such senders and the capture, as other connections show.
     pub losses: bool,
-    /// Wait before here of packets of others just before.
-    pub queue: Option<Duration>,
     /// Packets of other connections meanwhile, in the same direction.
     pub others: Option<Others>,
 }
@@ -520,7 +518,6 @@ impl QuietEvidence {
         list.is(Others, "clear_before", self.clear_before);
         list.is(Capture, "more", self.more);
         list.is(Others, "losses", self.losses);
-        list.time(Others, "queue", self.queue);
         list.others(self.others);
         list.0
     }

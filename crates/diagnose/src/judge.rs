@@ -519,7 +519,8 @@ pub static QUIETS: [QuietRow; 26] = [
     row("nothing tells why", "none", |_| true, (Cause::Unknown, Possible)),
 ];
 
-/// Why a handshake took long, and where. A SYN-ACK echoes the timestamp of the SYN that came first.
+/// Why a handshake took long, and where. Some hosts echo the timestamp of the SYN that came first in every SYN-ACK, and
+/// others that of the latest, so only an echo of the first tells a place.
 pub static HANDSHAKES: [HandshakeRow; 8] = [
     row(
         "SYN never answered",

@@ -234,16 +234,15 @@ mod tests {
     use narrows_wire::TcpHeader;
 
     use super::*;
-    use crate::passing::Passing;
+    use crate::passing::NOTHING;
 
     static TCP: LazyLock<TcpHeader> = LazyLock::new(TcpHeader::default);
-    static PASSING: LazyLock<Passing> = LazyLock::new(Passing::default);
 
     const fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
     }
     fn seen<'a>(ms: u64, frame: u64) -> Seen<'a> {
-        Seen { at: at(ms), frame, tcp: &TCP, sent: at(ms), passing: &PASSING, connection: 0 }
+        Seen { at: at(ms), frame, tcp: &TCP, sent: at(ms), ident: None, passing: &NOTHING, connection: 0 }
     }
     fn seq(n: u32) -> SeqNum {
         SeqNum(n)

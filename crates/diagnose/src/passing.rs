@@ -52,6 +52,33 @@ struct Numbers {
     all: u64,
 }
 
+impl Numbers {
+    fn add(&mut self, step: u16) {
+        self.all += 1;
+        self.next += u64::from(step == 1);
+        self.near += u64::from((1..=NUMBER_STEP).contains(&step));
+    }
+
+    /// Random ones are near by a chance of one in hundreds, and one next to the other hardly ever.
+    const fn are_counts(self) -> bool {
+        let Self { next, near, all } = self;
+        all >= NUMBERED_LEAST && next * 4 >= all && near * NUMBERED_IN >= all * (NUMBERED_IN - 1)
+    }
+}
+
+/// What one packet shows of others of its direction, and of the way behind here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passage {
+    /// Step of the identification from the packet before of the same end and connection.
+    pub(crate) step: Option<u16>,
+    /// Acknowledgments in it of data that was not seen here.
+    pub(crate) unseen: u64,
+    /// How long it waited before here, by its sender's clock.
+    pub(crate) waited: Option<Duration>,
+    /// How much later than ever the receiver of the other direction acknowledges.
+    pub(crate) behind: Option<Duration>,
+}
+
 /// See the head of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Passing {
@@ -63,18 +90,26 @@ pub(crate) struct Passing {
 
 impl Passing {
     /// A packet of this connection passes, from the end that opened it (0) or the other.
-    pub(crate) fn passes(&mut self, from: usize, at: Instant, connection: u64) {
+    pub(crate) fn passes(&mut self, from: usize, at: Instant, connection: u64, passage: Passage) {
         self.packets += 1;
-        let latest = &mut self.directions[from].latest;
-        if latest.len() >= ARRIVALS {
-            latest.pop_front();
+        self.unseen += passage.unseen;
+        let direction = &mut self.directions[from];
+        if direction.latest.len() >= ARRIVALS {
+            direction.latest.pop_front();
         }
-        latest.push_back(Arrival { at, connection });
-    }
-
-    /// Data that was not seen here has been acknowledged.
-    pub(crate) fn missed(&mut self, times: u64) {
-        self.unseen += times;
+        direction.latest.push_back(Arrival { at, connection });
+        if let Some(step) = passage.step {
+            direction.numbers.add(step);
+        }
+        if let Some(waited) = passage.waited {
+            direction.waited = Some((at, waited));
+            direction.timed += 1;
+            direction.late += u64::from(waited > BUSY);
+        }
+        if let Some(excess) = passage.behind {
+            let other = &mut self.directions[1 - from];
+            other.behind = other.behind.ewma(excess, 4);
+        }
     }
 
     /// The capture has all that passes, as far as acknowledgments tell.
@@ -82,33 +117,9 @@ impl Passing {
         self.unseen * WHOLE < self.packets
     }
 
-    /// A packet that passes now waited so long before here, by its sender's clock.
-    pub(crate) fn waited(&mut self, from: usize, now: Instant, waited: Duration) {
-        let direction = &mut self.directions[from];
-        direction.waited = Some((now, waited));
-        direction.timed += 1;
-        direction.late += u64::from(waited > BUSY);
-    }
-
-    /// The identification moved so far from one packet of a connection to the next.
-    pub(crate) fn numbered(&mut self, from: usize, step: u16) {
-        let numbers = &mut self.directions[from].numbers;
-        numbers.all += 1;
-        numbers.next += u64::from(step == 1);
-        numbers.near += u64::from((1..=NUMBER_STEP).contains(&step));
-    }
-
     /// Hosts of this end count the packets of a connection in their identification, as Linux does.
     pub(crate) fn are_numbered(&self, from: usize) -> bool {
-        let n = self.directions[from].numbers;
-        // Random ones are near by a chance of one in hundreds, and one next to the other hardly ever.
-        n.all >= NUMBERED_LEAST && n.next * 4 >= n.all && n.near * NUMBERED_IN >= n.all * (NUMBERED_IN - 1)
-    }
-
-    /// The receiver of a packet of this direction acknowledged it so much later than ever.
-    pub(crate) fn waited_behind(&mut self, from: usize, excess: Duration) {
-        let direction = &mut self.directions[from];
-        direction.behind = direction.behind.ewma(excess, 4);
+        self.directions[from].numbers.are_counts()
     }
 
     /// No queue stands before here in this direction: packets do not wait by their senders' clocks, or acknowledgments
@@ -200,6 +211,10 @@ impl Numbering {
     }
 }
 
+/// No packet has passed.
+#[cfg(test)]
+pub(crate) static NOTHING: std::sync::LazyLock<Passing> = std::sync::LazyLock::new(Passing::default);
+
 #[cfg(test)]
 mod tests {
     use core::num::NonZeroU16;
@@ -214,7 +229,7 @@ mod tests {
     fn others_in_a_silence() {
         let mut p = Passing::default();
         for (ms, connection) in [(0, 7), (100, 1), (200, 2), (300, 1), (600, 7), (650, 3)] {
-            p.passes(1, at(ms), connection);
+            p.passes(1, at(ms), connection, Passage::default());
         }
         // Of connection 7 between 0 and 600 ms: three packets of two others, and 300 ms at the end without any.
         let gap = Duration::from_millis(300);
@@ -239,11 +254,11 @@ mod tests {
 
     #[test]
     fn random_identifications_are_no_numbers() {
-        let (mut counted, mut random) = (Passing::default(), Passing::default());
+        let (mut counted, mut random) = (Numbers::default(), Numbers::default());
         for n in 0..100_u32 {
-            counted.numbered(1, if n % 3 == 0 { 4 } else { 1 });
-            random.numbered(1, (n.wrapping_mul(2_654_435_761) >> 17) as u16);
+            counted.add(if n % 3 == 0 { 4 } else { 1 });
+            random.add((n.wrapping_mul(2_654_435_761) >> 17) as u16);
         }
-        assert!(counted.are_numbered(1) && !random.are_numbered(1));
+        assert!(counted.are_counts() && !random.are_counts());
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::evidence::DatagramEvidence;
 use crate::findings::{Certainty, seconds};
 use crate::judge::judge_datagrams;
-use crate::passing::Passing;
+use crate::passing::{Passage, Passing};
 use crate::report::End;
 use crate::spin::Spin;
 use crate::tolerances::{AT_SENDER, LEAST_STALL};
@@ -446,7 +446,7 @@ impl QuicAnalyzer {
             let payload = header.len.0.saturating_sub(headers);
             let datagram = Datagram { at, frame, len: header.len.0, asks: payload > BARE, quic };
             c.packet(&header.key, datagram, &self.around);
-            self.around.passing.passes(usize::from(header.key != c.key), at, c.number);
+            self.around.passing.passes(usize::from(header.key != c.key), at, c.number, Passage::default());
             let trip = c.answered.filter(|_| c.initials == 1).map(|answered| answered.since(c.first));
             self.around.least_trip = self.around.least_trip.into_iter().chain(trip).min();
         }

@@ -11,6 +11,8 @@ mod stalls;
 #[cfg(test)]
 mod tests;
 
+use core::num::NonZeroU16;
+
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
@@ -39,6 +41,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) tcp: &'a TcpHeader,
     /// When it would have passed without a queue before the capture, if the sender's clock tells; else when it did.
     pub(crate) sent: Instant,
+    /// Identification of the IPv4 packet.
+    pub(crate) ident: Option<NonZeroU16>,
     /// What else passes.
     pub(crate) passing: &'a Passing,
     /// Number of the connection.

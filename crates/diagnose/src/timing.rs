@@ -310,7 +310,7 @@ impl Timing {
         self.clock.sent(now, tsval)
     }
 
-    /// The same, by a guess at its rate if need be.
+    /// Guesses the same if the sender's clock is not known.
     pub(crate) fn clock_sent_about(&self, now: Instant, tsval: u32) -> Option<Instant> {
         self.clock.sent_about(now, tsval)
     }

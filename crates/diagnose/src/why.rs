@@ -47,72 +47,46 @@ pub struct Why {
     pub evidence: Vec<Item>,
 }
 
-/// Place of a row in its table, from 1.
-fn place<E, V>(rows: &[JudgeRow<E, V>], row: &JudgeRow<E, V>) -> usize {
-    1 + rows.iter().position(|r| core::ptr::eq(r, row)).unwrap_or(0)
+/// Place of a row in its table.
+struct Placed {
+    row: usize,
+    of: usize,
+    name: &'static str,
+    source: &'static str,
+}
+
+impl Placed {
+    fn in_table<E, V>(rows: &[JudgeRow<E, V>], row: &JudgeRow<E, V>) -> Self {
+        let at = rows.iter().position(|r| core::ptr::eq(r, row)).unwrap_or(0);
+        Self { row: at + 1, of: rows.len(), name: row.name, source: row.source }
+    }
+
+    /// The verdict on a subject, whose data is that of one end.
+    fn says(self, at: Instant, by: u8, said: Subject, certainty: Certainty, evidence: Vec<Item>) -> Why {
+        let Self { row, of, name, source } = self;
+        Why { at, by, said, certainty, row, of, name, source, evidence }
+    }
 }
 
 impl Why {
     pub(crate) fn repair(at: Instant, by: u8, e: &RepairEvidence, row: &'static RepairRow) -> Self {
         let (repair, certainty) = row.then;
-        Self {
-            at,
-            by,
-            said: Subject::Retransmission(repair),
-            certainty,
-            row: place(&REPAIRS, row),
-            of: REPAIRS.len(),
-            name: row.name,
-            source: row.source,
-            evidence: e.items(),
-        }
+        Placed::in_table(&REPAIRS, row).says(at, by, Subject::Retransmission(repair), certainty, e.items())
     }
 
     pub(crate) fn silence(at: Instant, by: u8, e: &SilenceEvidence, found: SilenceVerdict) -> Self {
         let SilenceVerdict { row, cause, certainty } = found;
-        Self {
-            at,
-            by,
-            said: Subject::Silence(cause),
-            certainty,
-            row: place(&CAUSES, row),
-            of: CAUSES.len(),
-            name: row.name,
-            source: row.source,
-            evidence: e.items(),
-        }
+        Placed::in_table(&CAUSES, row).says(at, by, Subject::Silence(cause), certainty, e.items())
     }
-}
 
-impl Why {
     pub(crate) fn quiet(at: Instant, by: u8, e: &QuietEvidence, row: &'static QuietRow) -> Self {
         let (cause, certainty) = row.then;
-        Self {
-            at,
-            by,
-            said: Subject::Silence(cause),
-            certainty,
-            row: place(&QUIETS, row),
-            of: QUIETS.len(),
-            name: row.name,
-            source: row.source,
-            evidence: e.items(),
-        }
+        Placed::in_table(&QUIETS, row).says(at, by, Subject::Silence(cause), certainty, e.items())
     }
 
     pub(crate) fn handshake(at: Instant, by: u8, e: &HandshakeEvidence, row: &'static HandshakeRow) -> Self {
         let (cause, _, certainty) = row.then;
-        Self {
-            at,
-            by,
-            said: Subject::Silence(cause),
-            certainty,
-            row: place(&HANDSHAKES, row),
-            of: HANDSHAKES.len(),
-            name: row.name,
-            source: row.source,
-            evidence: e.items(),
-        }
+        Placed::in_table(&HANDSHAKES, row).says(at, by, Subject::Silence(cause), certainty, e.items())
     }
 }
 

@@ -138,7 +138,7 @@ pub struct UsersOfQuarter {
     pub stalled_long: usize,
 }
 
-/// What packets of one direction waited in the box since the last look at all connections.
+/// Sum of the waits of one direction's packets in the box since the last look at all connections.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turns {
     packets: u64,

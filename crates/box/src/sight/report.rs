@@ -13,7 +13,7 @@ use super::cause::{Cause, Lost, blame, plain};
 use super::histogram::Histogram;
 use super::sweep::State;
 
-/// Users that are told of: those that stalled for longest, then those with most bytes.
+/// Most users in a report: those that stalled for longest, then those with most bytes.
 const TOLD: usize = 40;
 
 /// Who stalls, and why.

@@ -44,7 +44,7 @@ pub struct Args {
     machine: Option<Release>,
 }
 
-/// What is run.
+/// Scenario of the demonstration.
 fn scenario(args: &Args) -> anyhow::Result<Scenario> {
     let (text, name, load) = if args.clear {
         (CLEAR, "demo-clear", "all over TCP in the clear")

@@ -6,7 +6,7 @@ use narrows_wire::{Flags, TcpHeader};
 
 use super::{Phase, Seen, Sender};
 use crate::findings::{Cause, Certainty, Place, Repair};
-use crate::passing::Passing;
+use crate::passing::NOTHING;
 use crate::why::Asked;
 
 fn at(ms: u64) -> Instant {
@@ -31,20 +31,21 @@ fn sender(samples: usize) -> Sender {
     s
 }
 
+/// A segment of the only connection, sent as it passes.
+fn seen(ms: u64, tcp: &TcpHeader) -> Seen<'_> {
+    Seen { at: at(ms), frame: ms, tcp, sent: at(ms), ident: None, passing: &NOTHING, connection: 0 }
+}
+
 /// Segment `n` passes.
 fn passes(s: &mut Sender, ms: u64, n: u32, flags: Flags) {
     let tcp = TcpHeader { seq: SeqNum(1 + n * 1000), payload: 1000, flags, ..TcpHeader::default() };
-    s.data(
-        &Seen { at: at(ms), frame: ms, tcp: &tcp, sent: at(ms), passing: &Passing::default(), connection: 0 },
-        None,
-    );
+    s.data(&seen(ms, &tcp), None);
 }
 
 /// Whether what is sent again at this time had been sent again before.
 fn is_double(mut s: Sender, ms: u64) -> bool {
     let tcp = TcpHeader { seq: SeqNum(1), payload: 1000, flags: Flags::ACK, ..TcpHeader::default() };
-    let p =
-        Seen { at: at(ms), frame: 1, tcp: &tcp, sent: at(ms), passing: &Passing::default(), connection: 0 };
+    let p = seen(ms, &tcp);
     s.expire(&p, true, Place::Before, Certainty::Likely);
     assert_eq!(s.findings.counts.timeouts, 1);
     s.pending.double
@@ -109,14 +110,7 @@ fn a_probe_is_no_later_than_the_timer_of_the_first_segment() {
     s.timing.time_sender(Duration::from_millis(100), 2);
     s.timing.time_receiver(Duration::from_millis(400));
     for (n, ms) in [(0, 800), (1000, 1000)] {
-        let p = Seen {
-            at: at(ms),
-            frame: ms,
-            tcp: &tcp,
-            sent: at(ms),
-            passing: &Passing::default(),
-            connection: 0,
-        };
+        let p = seen(ms, &tcp);
         s.out.push(SeqNum(n), SeqNum(n + 1000), &p, 1);
     }
     s.timing.restart(at(1000));
@@ -153,8 +147,7 @@ fn told(first: u64, second: u64) -> u64 {
     let mut packet = |n: u64, seq: u32, ack: u32, payload: u32| {
         let (seq, ack, flags) = (SeqNum(seq), SeqNum(ack), Flags::ACK);
         let tcp = TcpHeader { seq, ack, flags, payload, window: 60_000, ..TcpHeader::default() };
-        let p =
-            Seen { at: at(n), frame: n, tcp: &tcp, sent: at(n), passing: &Passing::default(), connection: 0 };
+        let p = seen(n, &tcp);
         if payload > 0 { s.data(&p, Some(at(100))) } else { s.ack(&p) }
     };
     packet(first, 1, 101, 1000);

@@ -62,7 +62,7 @@ impl Connection {
     }
 }
 
-/// What an end does at once.
+/// Packets and timers that an end asks for at once.
 #[derive(Default)]
 struct Did {
     segments: Vec<Segment>,
@@ -78,7 +78,7 @@ impl Io for Did {
     }
 }
 
-/// What comes next, for a connection by its number.
+/// Next event of a connection, which is named by its number.
 enum Next {
     Open { user: u16 },
     ToBox { packet: u64 },

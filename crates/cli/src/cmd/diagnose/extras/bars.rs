@@ -52,7 +52,7 @@ impl Bars {
         self.bars.sort_by_key(|b| b.number);
     }
 
-    /// Of more than a page can name, those that never stood still are left out, unless there are no others.
+    /// Leaves out connections that never stood still if a page cannot name all, and some did.
     fn choose(&mut self) {
         self.cut();
         let some = self.bars.iter().any(|b| b.stalled_s > 0.0);
@@ -61,7 +61,7 @@ impl Bars {
         }
     }
 
-    /// Who is drawn.
+    /// Sentence on the connections that are drawn.
     fn who(&self) -> String {
         let drawn = self.bars.len() as u64;
         if drawn == self.connections {
@@ -73,7 +73,7 @@ impl Bars {
         }
     }
 
-    /// Who is not.
+    /// Sentence on the connections that are left out.
     fn rest(&self) -> String {
         let left = self.connections - self.bars.len() as u64;
         let connections = if left == 1 { "connection" } else { "connections" };

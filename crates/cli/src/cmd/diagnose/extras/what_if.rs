@@ -1,5 +1,5 @@
-//! What another queue would have made of a capture: its workload and link are fitted, and simulated as they are; where
-//! that comes out as it was measured, other disciplines are tried. All are diagnosed alike.
+//! Comparison of queues for a captured load: workload and link are fitted, and simulated as they are; where that comes
+//! out as it was measured, other disciplines are tried. All are diagnosed alike.
 
 use core::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -289,13 +289,13 @@ fn scratch() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// What is to be simulated.
+/// Simulations that are asked for.
 struct Asked<'a> {
     fit: &'a Fit,
     captured: &'a Figures,
     /// The fitted present first.
     disciplines: &'a [String],
-    /// Of the capture.
+    /// Name of the capture.
     name: &'a str,
     over: f64,
     stop: &'a AtomicBool,

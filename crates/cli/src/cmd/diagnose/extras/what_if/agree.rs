@@ -30,7 +30,7 @@ const MOST_OTHER: f64 = 0.1;
 const NAMES: usize = 34;
 const VALUES: usize = 13;
 
-/// What the fit finds in the simulated present.
+/// Figures that the fit finds in the simulated present.
 #[derive(Clone, Debug)]
 pub struct Again {
     rate_bps: f64,
@@ -72,7 +72,7 @@ struct Compared {
     simulated: Option<f64>,
     unit: &'static str,
     decimals: usize,
-    /// Both are near each other, or need not be.
+    /// The measured and the simulated figure are near each other, or need not be.
     near: bool,
 }
 
@@ -98,7 +98,7 @@ impl Compared {
 /// How the capture and the simulated present compare.
 pub struct Agreement {
     compared: Vec<Compared>,
-    /// What forbids any trust, whatever the figures.
+    /// Reasons against any trust, whatever the figures.
     forbids: Vec<String>,
 }
 
@@ -232,7 +232,7 @@ impl Agreement {
     }
 }
 
-/// What makes a fit worthless even if figures happen to agree, with the remedy.
+/// Reasons, each with its remedy, for which a fit is worthless even if figures happen to agree.
 fn forbids(fit: &Fit) -> Vec<String> {
     let mut all = Vec::new();
     if fit.rate_from == Source::Guessed {

@@ -1,4 +1,4 @@
-//! What a workload and a link are fitted to, and by what they are compared, collected while a capture is read.
+//! Collection, while a capture is read, of all that a workload and a link are fitted to and compared by.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const MOST_ANSWERS: usize = 2_000_000;
 const MOST_ARRIVALS: usize = 400_000;
 /// Objects that are kept.
 pub const MOST_OBJECTS: usize = 1_000_000;
-/// So many duplicate acknowledgments, none with a SACK block, are those of receivers without it.
+/// Least number of duplicate acknowledgments, none with a SACK block, that tells of receivers without SACK.
 const MANY: u64 = 50;
 /// The longest IP packet of a link, bytes. A capture at an end shows longer ones: the network card cuts and joins them.
 const LONGEST: u64 = 1500;
@@ -153,7 +153,7 @@ impl Collector {
         let second = at_s as usize;
         let (Some(number), Some(tcp)) = (number, &header.tcp) else {
             self.other_bytes += header.len.0;
-            // Of two ends the one with the higher port asks.
+            // The end with the higher port asks.
             let end = usize::from(header.key.sport < header.key.dport);
             add(&mut self.meters[end].other, second, header.len.0);
             return;

@@ -5,7 +5,7 @@ use narrows_diagnose::Counts;
 use super::collect::{Collector, Meter, TimedAnswer};
 use super::measure::{loss, quantile};
 
-/// A link that is often full carries nine tenths of its rate in so many of the windows.
+/// Share of the windows in which a link that is often full carries nine tenths of its rate.
 const OFTEN_FULL: f64 = 0.3;
 /// This quantile of the windows is of a full link, if it is often full, and above it lie the bursts: of receivers that
 /// give their data up late, and of a queue that is emptied at once when a box ends.
@@ -43,7 +43,7 @@ impl Link {
         Self::seen(c, way, counts.lost_behind >= counts.lost_before)
     }
 
-    /// The same where it is known which way it is thin, and on which side of its queue the capture was taken.
+    /// Fits the link where its thin direction and the side of its queue that was captured are known.
     pub fn seen(c: &Collector, way: usize, before: bool) -> Option<Self> {
         let meter = &c.meters[way];
         if meter.payload == 0 {
@@ -101,7 +101,7 @@ fn at(bins: &[u64], n: usize) -> f64 {
     bins.get(n).copied().unwrap_or(0) as f64
 }
 
-/// Of the longest.
+/// Seconds of the longest of three series.
 fn seconds(bins: [&Vec<u64>; 3]) -> usize {
     bins.iter().map(|b| b.len()).max().unwrap_or(0)
 }

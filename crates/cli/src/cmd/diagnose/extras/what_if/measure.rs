@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use narrows_diagnose::{Counts, FlowReport};
 use serde_json::{Value, json};
 
-/// What is acknowledged at a link's rate comes out so far above it by the edges of a capture.
+/// Factor by which the edges of a capture may lift acknowledged bytes above a link's rate.
 const ABOVE: f64 = 1.05;
 
 /// Sums over connections.
@@ -63,7 +63,7 @@ impl Measure {
 }
 
 impl Figures {
-    /// Of a link with this rate.
+    /// Gives the figures as JSON, for a link with this rate.
     pub fn json(&self, rate_bps: f64) -> Value {
         json!({
             "users": self.users, "stalled_over": self.stalled_over, "stall_p50_s": self.stall_p50_s,
