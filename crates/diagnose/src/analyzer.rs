@@ -209,7 +209,7 @@ impl Analyzer {
             connection: number,
         };
         let passage = c.packet(end, &seen, around);
-        self.passing.passes(end, at, number, passage);
+        c.passed[end] = self.passing.passes(end, at, number, passage);
         let sender = &mut c.senders[end];
         let shown = sender.shown_mut();
         match shown.probes.take() {

@@ -6,7 +6,7 @@ use narrows_wire::{Flags, FlowKey, TcpHeader};
 use crate::evidence::{HandshakeEvidence, OfferedWindow, QuietEvidence};
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::judge::{QuietRow, judge_handshake, judge_quiet};
-use crate::passing::{Numbering, Passage};
+use crate::passing::{self, Numbering, Passage};
 use crate::sender::{Seen, Sender};
 use crate::timing::Around;
 use crate::tolerances::OPEN_ANSWER;
@@ -72,6 +72,8 @@ pub(crate) struct Connection {
     pub(crate) closed: Option<Instant>,
     pub(crate) reset: bool,
     handshake: Handshake,
+    /// Places of each end's latest packets among all that pass.
+    pub(crate) passed: [Option<passing::Place>; 2],
     /// Identifications of each end's packets.
     numbering: [Numbering; 2],
 }
@@ -96,6 +98,7 @@ impl Connection {
             closed: None,
             reset: false,
             handshake: Handshake { over: !syn, ..Handshake::default() },
+            passed: [None; 2],
             numbering: Default::default(),
         }
     }
@@ -117,6 +120,7 @@ impl Connection {
         let [own, other] = [&self.senders[from], &self.senders[1 - from]];
         let stamps = p.tcp.timestamps;
         Passage {
+            before: self.passed[from],
             step,
             unseen: other.findings().counts.unseen - unseen,
             waited: stamps.and_then(|(tsval, _)| own.timing().clock_waited(p.at, tsval)),

@@ -1,7 +1,9 @@
 //! What else passes the point of capture, of all connections together: how many packets of how many others came in a
 //! silence, how long packets have just waited on their way here, and whether hosts number their packets.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use core::num::{NonZeroU16, NonZeroU64};
 
 use narrows_units::{Duration, Instant};
 
@@ -27,12 +29,19 @@ pub struct Others {
 struct Arrival {
     at: Instant,
     connection: u64,
+    /// Place of the one before of the same connection.
+    before: Option<Place>,
 }
+
+/// Place of a packet among all of its direction, from 1.
+pub(crate) type Place = NonZeroU64;
 
 /// One direction of the capture: from those who open connections, or from those who are called.
 #[derive(Clone, Debug, Default)]
 struct Direction {
     latest: VecDeque<Arrival>,
+    /// Packets that are no longer among the latest.
+    gone: u64,
     /// How long the latest packet of a sender with a known clock waited before here, and when.
     waited: Option<(Instant, Duration)>,
     /// Packets whose wait was told, and those that waited longer than a host takes.
@@ -69,6 +78,8 @@ impl Numbers {
 /// What one packet shows of others of its direction, and of the way behind here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passage {
+    /// Place of the packet before of the same end and connection.
+    pub(crate) before: Option<Place>,
     /// Step of the identification from the packet before of the same end and connection.
     pub(crate) step: Option<u16>,
     /// Acknowledgments in it of data that was not seen here.
@@ -89,15 +100,23 @@ pub(crate) struct Passing {
 }
 
 impl Passing {
-    /// A packet of this connection passes, from the end that opened it (0) or the other.
-    pub(crate) fn passes(&mut self, from: usize, at: Instant, connection: u64, passage: Passage) {
+    /// Takes a packet of this connection, from the end that opened it (0) or the other. Gives its place.
+    pub(crate) fn passes(
+        &mut self,
+        from: usize,
+        at: Instant,
+        connection: u64,
+        passage: Passage,
+    ) -> Option<Place> {
         self.packets += 1;
         self.unseen += passage.unseen;
         let direction = &mut self.directions[from];
         if direction.latest.len() >= ARRIVALS {
             direction.latest.pop_front();
+            direction.gone += 1;
         }
-        direction.latest.push_back(Arrival { at, connection });
+        direction.latest.push_back(Arrival { at, connection, before: passage.before });
+        let place = Place::new(direction.gone + direction.latest.len() as u64);
         if let Some(step) = passage.step {
             direction.numbers.add(step);
         }
@@ -110,6 +129,7 @@ impl Passing {
             let other = &mut self.directions[1 - from];
             other.behind = other.behind.ewma(excess, 4);
         }
+        place
     }
 
     /// The capture has all that passes, as far as acknowledgments tell.
@@ -149,27 +169,34 @@ impl Passing {
         since: Instant,
         now: Instant,
     ) -> Option<Others> {
-        let latest = &self.directions[from].latest;
+        let Direction { latest, gone, .. } = &self.directions[from];
         let full = latest.len() >= ARRIVALS;
         if full && latest.front().is_none_or(|first| first.at > since) {
             return None;
         }
-        let mut counts: HashMap<u64, u32> = HashMap::new();
-        let (mut later, mut gap) = (now, Duration::ZERO);
-        for a in latest.iter().rev().skip_while(|a| a.at > now).take_while(|a| a.at >= since) {
-            if a.connection != connection {
-                *counts.entry(a.connection).or_default() += 1;
-                gap = gap.max(later.since(a.at));
-                later = a.at;
+        let within = latest.iter().rev().skip_while(|a| a.at > now);
+        let end = latest.len() - latest.iter().rev().take_while(|a| a.at > now).count();
+        let begin = end - within.take_while(|a| a.at >= since).count();
+        let mut others = Others { connections: 0, packets: 0, most: 0, gap: Duration::ZERO };
+        // How many of its connection each is, so that none has to be looked up.
+        let mut nth: Vec<u32> = Vec::with_capacity(end - begin);
+        let mut last = since;
+        for a in latest.range(begin..end) {
+            if a.connection == connection {
+                nth.push(0);
+                continue;
             }
+            let before = a.before.and_then(|place| (place.get() - 1).checked_sub(gone + begin as u64));
+            let of_connection = before.map_or(1, |at| nth[at as usize] + 1);
+            nth.push(of_connection);
+            others.connections += u32::from(of_connection == 1);
+            others.packets += 1;
+            others.most = others.most.max(of_connection);
+            others.gap = others.gap.max(a.at.since(last));
+            last = a.at;
         }
-        gap = gap.max(later.since(since));
-        Some(Others {
-            connections: counts.len() as u32,
-            packets: counts.values().sum(),
-            most: counts.values().copied().max().unwrap_or(0),
-            gap,
-        })
+        others.gap = others.gap.max(now.since(last));
+        Some(others)
     }
 }
 
@@ -182,7 +209,7 @@ pub(crate) struct Numbering {
 
 impl Numbering {
     /// A packet passes. Gives the step from the one before, if it is one forwards.
-    pub(crate) fn passes(&mut self, ident: Option<core::num::NonZeroU16>) -> Option<u16> {
+    pub(crate) fn passes(&mut self, ident: Option<NonZeroU16>) -> Option<u16> {
         let ident = ident?.get();
         let step = self.last.map(|last| ident.wrapping_sub(last));
         match step {
@@ -217,8 +244,6 @@ pub(crate) static NOTHING: std::sync::LazyLock<Passing> = std::sync::LazyLock::n
 
 #[cfg(test)]
 mod tests {
-    use core::num::NonZeroU16;
-
     use super::*;
 
     const fn at(ms: u64) -> Instant {
@@ -227,9 +252,10 @@ mod tests {
 
     #[test]
     fn others_in_a_silence() {
-        let mut p = Passing::default();
+        let (mut p, mut before) = (Passing::default(), [None; 8]);
         for (ms, connection) in [(0, 7), (100, 1), (200, 2), (300, 1), (600, 7), (650, 3)] {
-            p.passes(1, at(ms), connection, Passage::default());
+            let passage = Passage { before: before[connection as usize], ..Passage::default() };
+            before[connection as usize] = p.passes(1, at(ms), connection, passage);
         }
         // Of connection 7 between 0 and 600 ms: three packets of two others, and 300 ms at the end without any.
         let gap = Duration::from_millis(300);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::evidence::DatagramEvidence;
 use crate::findings::{Certainty, seconds};
 use crate::judge::judge_datagrams;
-use crate::passing::{Passage, Passing};
+use crate::passing::{self, Passage, Passing};
 use crate::report::End;
 use crate::spin::Spin;
 use crate::tolerances::{AT_SENDER, LEAST_STALL};
@@ -200,6 +200,8 @@ struct Side {
 struct Connection {
     /// Number of the connection among those of the capture.
     number: u64,
+    /// Places of each end's latest packets among all that pass.
+    passed: [Option<passing::Place>; 2],
     /// From the client.
     key: FlowKey,
     first: Instant,
@@ -218,6 +220,7 @@ impl Connection {
     fn new(number: u64, key: FlowKey, at: Instant, frame: u64) -> Self {
         Self {
             number,
+            passed: [None; 2],
             key,
             first: at,
             last: (at, frame),
@@ -446,7 +449,9 @@ impl QuicAnalyzer {
             let payload = header.len.0.saturating_sub(headers);
             let datagram = Datagram { at, frame, len: header.len.0, asks: payload > BARE, quic };
             c.packet(&header.key, datagram, &self.around);
-            self.around.passing.passes(usize::from(header.key != c.key), at, c.number, Passage::default());
+            let from = usize::from(header.key != c.key);
+            let passage = Passage { before: c.passed[from], ..Passage::default() };
+            c.passed[from] = self.around.passing.passes(from, at, c.number, passage);
             let trip = c.answered.filter(|_| c.initials == 1).map(|answered| answered.since(c.first));
             self.around.least_trip = self.around.least_trip.into_iter().chain(trip).min();
         }
