@@ -174,9 +174,8 @@ impl Passing {
         if full && latest.front().is_none_or(|first| first.at > since) {
             return None;
         }
-        let within = latest.iter().rev().skip_while(|a| a.at > now);
-        let end = latest.len() - latest.iter().rev().take_while(|a| a.at > now).count();
-        let begin = end - within.take_while(|a| a.at >= since).count();
+        let end = latest.partition_point(|a| a.at <= now);
+        let begin = latest.partition_point(|a| a.at < since).min(end);
         let mut others = Others { connections: 0, packets: 0, most: 0, gap: Duration::ZERO };
         // How many of its connection each is, so that none has to be looked up.
         let mut nth: Vec<u32> = Vec::with_capacity(end - begin);

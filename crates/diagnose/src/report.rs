@@ -48,9 +48,9 @@ pub struct DirectionReport {
     pub rtt_s: Option<f64>,
     /// The least round trip that was timed, seconds.
     pub rtt_least_s: Option<f64>,
-    /// The median of the round trips that were timed, seconds; within 5 %.
+    /// The median of the round trips that were timed, seconds; within 7 %.
     pub rtt_p50_s: Option<f64>,
-    /// The round trip that one in twenty exceeded, seconds; within 5 %.
+    /// The round trip that one in twenty exceeded, seconds; within 7 %.
     pub rtt_p95_s: Option<f64>,
     /// Time in which a transfer was under way, seconds: without what the applications let pass.
     pub transfer_s: f64,
@@ -102,18 +102,19 @@ pub struct FlowReport {
 }
 
 impl DirectionReport {
-    fn of(s: &Sender) -> Self {
+    fn of(s: &mut Sender) -> Self {
         let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);
+        let spread = s.timing_mut().take_spread();
         let (trips, findings) = (s.timing().trips(), s.findings());
         let (receiver, sender) = (trips.receiver_least(), trips.sender_least());
         Self {
             counts: findings.counts,
             rtt_s: seconds(trips.srtt()),
-            rtt_least_s: trips.spread().least_s(),
-            rtt_p50_s: trips.spread().quantile_s(0.5),
-            rtt_p95_s: trips.spread().quantile_s(0.95),
+            rtt_least_s: spread.least_s(),
+            rtt_p50_s: spread.quantile_s(0.5),
+            rtt_p95_s: spread.quantile_s(0.95),
             transfer_s: s.transferred().as_secs_f64(),
-            trips: trips.spread().clone(),
+            trips: spread,
             receiver_half_s: seconds(receiver),
             sender_half_s: seconds(sender),
             vantage: vantage(receiver, sender),
@@ -158,7 +159,7 @@ impl FlowReport {
             from: c.first,
             to: c.last,
             packets: c.packets,
-            directions: [DirectionReport::of(&a), DirectionReport::of(&b)],
+            directions: [DirectionReport::of(&mut a), DirectionReport::of(&mut b)],
             stalls,
             events,
             whys,

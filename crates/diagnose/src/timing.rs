@@ -9,6 +9,7 @@ use narrows_units::{Duration, Instant, SeqNum};
 use crate::clock::Clock;
 use crate::judge;
 use crate::sender::Seen;
+use crate::spread::Spread;
 use crate::timer::Timer;
 use crate::tolerances::{
     ANSWER_BY_ECHO, AT_SENDER, DUE, EARLY, MOST_ECHOES, MOST_EXPIRIES, MOST_RTO, RESTART_OFF, SOONEST, TICK,
@@ -319,6 +320,11 @@ impl Timing {
     pub(crate) fn clock_waited(&self, now: Instant, tsval: u32) -> Option<Duration> {
         self.clock.react_sure()?;
         self.clock.sent(now, tsval).map(|sent| now.since(sent))
+    }
+
+    /// Takes the distribution of the round trips that were timed.
+    pub(crate) fn take_spread(&mut self) -> Spread {
+        self.trips.take_spread()
     }
 
     /// Rate of the sender's clock, once, as soon as it is known; read by the analyzer.

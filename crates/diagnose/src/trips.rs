@@ -162,9 +162,9 @@ impl Trips {
     pub(crate) fn sender_least(&self) -> Option<Duration> {
         self.sender.map(|(_, least)| least)
     }
-    /// Distribution of the round trips that were timed.
-    pub(crate) fn spread(&self) -> &Spread {
-        &self.spread
+    /// Takes the distribution of the round trips that were timed.
+    pub(crate) fn take_spread(&mut self) -> Spread {
+        core::mem::take(&mut self.spread)
     }
 
     /// The least of the whole round trip that was seen.

@@ -251,14 +251,16 @@ impl Sender {
             let own = sent.map(|sent| e.p.at.since(sent));
             own.or_else(|| e.p.passing.queue(usize::from(from(e.by_ack)), e.p.at))
         };
+        let repair = p.repair.filter(|r| *r != Repair::Unknown);
         SilenceEvidence {
             by_data: ending.map(|e| !e.by_ack),
             length: now.since(p.since),
             queue: ending.and_then(waited),
-            others: ending.and_then(|e| e.p.others(from(e.by_ack), p.since)),
+            // Where something was sent again, that tells more.
+            others: ending.filter(|_| repair.is_none()).and_then(|e| e.p.others(from(e.by_ack), p.since)),
             only_fin: self.speech.fin && self.out.first().is_some_and(|s| s.start + 1 == self.max),
             closed: p.closed,
-            repair: p.repair.filter(|r| *r != Repair::Unknown),
+            repair,
             timeouts: p.timeouts,
             spurious: p.spurious,
             double: p.double,
