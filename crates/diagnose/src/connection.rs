@@ -111,8 +111,8 @@ impl Connection {
         bare && other && (self.closed.is_some() || self.handshake.over)
     }
 
-    /// Takes a packet of the connection, from the end that opened it (0) or the other. `around` tells what others show of
-    /// such an end. Gives what the packet shows to others.
+    /// Takes a packet of the connection, from the end that opened it (0) or the other. `around` tells what other
+    /// connections show of such an end. Gives what the packet shows to other connections.
     pub(crate) fn packet(&mut self, from: usize, p: &Seen<'_>, around: Around) -> Passage {
         let step = self.numbering[from].passes(p.ident);
         let unseen = self.senders[1 - from].findings().counts.unseen;

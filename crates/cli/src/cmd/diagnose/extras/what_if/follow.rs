@@ -81,7 +81,8 @@ pub struct Brought {
     pub answers: [Option<Answer>; 2],
 }
 
-/// Bytes that a DSACK says came twice: its first block lies below the acknowledgment, or within the second (RFC 2883, section 4).
+/// Bytes that a DSACK says came twice: its first block lies below the acknowledgment, or within the second block
+/// (RFC 2883, section 4).
 fn twice(tcp: &TcpHeader) -> u64 {
     let blocks = tcp.sack.as_slice();
     let Some((left, right)) = blocks.first().filter(|(left, right)| left.before(*right)) else { return 0 };
