@@ -141,9 +141,8 @@ def _section(name: str, size: str, **how: Unpack[Runs]) -> dict[str, Any]:
     _matplotlib()
     runs = _jobs(asked["jobs"])
     with _folder(asked["experiments"]) as folder, told(asked["progress"], name) as tell:
-        folders = str(folder), os.fspath(asked["out"])
         section: dict[str, Any] = json.loads(
-            _native.reproduce(folders, name, size, (runs, asked["fresh"]), tell)
+            _native.reproduce(str(folder), os.fspath(asked["out"]), name, size, runs, asked["fresh"], tell)
         )
     return section
 

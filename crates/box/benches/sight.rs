@@ -73,7 +73,7 @@ fn pass(sight: &mut Sight, now: Instant, batch: &mut [(Direction, Header, Mark)]
     batch.iter_mut().for_each(|(way, h, mark)| *mark = sight.place(*way, h));
     batch.iter().for_each(|(.., place)| sight.fetch(*place));
     for (way, h, mark) in batch {
-        *mark = sight.arrived_at(*mark, now, (*way, h), None);
+        *mark = sight.arrived_at(*mark, now, *way, h, None);
         sight.left(now, *way, *mark, h);
     }
 }

@@ -8,31 +8,28 @@
 //! repair is awaited (of a drop here, or by a timer that has expired) of 200 ms and two round trips, as in a capture.
 //! A packet that stands in the box's queue waits for its turn: that is service, and no part of a silence.
 
+mod bits;
 mod book;
 mod cause;
 mod covered;
-mod datagram;
+mod half;
 mod histogram;
-mod judge;
 mod record;
 mod report;
-mod sender;
 mod sweep;
 mod table;
-mod tcp;
 #[cfg(test)]
 mod tests;
 
 use narrows_flow::Micros;
 use narrows_lists::NIL;
 use narrows_qdisc::{Direction, Event, Verdict};
-use narrows_units::{Duration, Instant};
+use narrows_units::Instant;
 use narrows_users::{CircuitId, User};
 use narrows_wire::{FlowKey, Header};
 
 use self::book::Book;
-use self::cause::Lost;
-use self::record::{Gaps, Record, Record16};
+use self::record::Record;
 pub use self::report::{CauseJson, HistogramJson, LostJson, SightJson, StallJson, UserJson};
 use self::sweep::Sweep;
 use self::table::Table;
@@ -80,7 +77,7 @@ impl Sight {
         circuit: Option<CircuitId>,
     ) -> Mark {
         let place = self.place(direction, header);
-        self.arrived_at(place, now, (direction, header), circuit)
+        self.arrived_at(place, now, direction, header, circuit)
     }
 
     /// Packets have come together. What is kept of their connections is fetched from memory for all of them at once,
@@ -89,7 +86,7 @@ impl Sight {
         packets.iter_mut().for_each(|(direction, p)| p.mark = self.place(*direction, &p.header));
         packets.iter().for_each(|(_, p)| self.fetch(p.mark));
         for (direction, p) in packets {
-            p.mark = self.arrived_at(p.mark, now, (*direction, &p.header), p.circuit);
+            p.mark = self.arrived_at(p.mark, now, *direction, &p.header, p.circuit);
         }
     }
 
@@ -108,7 +105,8 @@ impl Sight {
         &mut self,
         place: Mark,
         now: Instant,
-        (direction, header): (Direction, &Header),
+        direction: Direction,
+        header: &Header,
         circuit: Option<CircuitId>,
     ) -> Mark {
         if header.fragment {
@@ -135,8 +133,7 @@ impl Sight {
             }
             None => record.datagram(came, d, header, &mut self.book),
         }
-        record.halves[d].queued = record.halves[d].queued.saturating_add(1);
-        record.flags.set(Record16::ONE_WAY[d]);
+        record.arrived(d);
         Mark { slot, came }
     }
 
@@ -191,14 +188,13 @@ impl Sight {
     fn refused(&mut self, direction: Direction, mark: Mark) {
         self.gone(direction, mark);
         if let Some(record) = self.table.records.get_mut(mark.slot) {
-            record.flags.set(Record16::REFUSED);
+            record.refused();
         }
     }
 
     fn gone(&mut self, direction: Direction, mark: Mark) {
         if let Some(record) = self.table.records.get_mut(mark.slot) {
-            let half = &mut record.halves[direction as usize];
-            half.queued = half.queued.saturating_sub(1);
+            record.gone(direction as usize);
         }
     }
 }
@@ -207,31 +203,4 @@ impl Sight {
 #[inline]
 fn down(direction: Direction, header: &Header) -> FlowKey {
     if direction == Direction::Down { header.key } else { header.key.reverse() }
-}
-
-impl Record {
-    fn left(&mut self, d: usize, now: Micros, waited: Duration, header: &Header) {
-        let data = header.tcp.as_ref().is_none_or(|tcp| tcp.seq_len() > 0);
-        self.halves[d].queued = self.halves[d].queued.saturating_sub(1);
-        // What carries no data acknowledges that of the other direction.
-        let half = &mut self.halves[if data { d } else { 1 - d }];
-        let begun = if header.tcp.is_some() { half.since } else { half.waits_since };
-        half.turn_ends(waited, now.since(begun));
-        if let Some(tcp) = &header.tcp {
-            half.sample_left(now, tcp);
-        }
-    }
-
-    fn dropped(&mut self, d: usize, header: &Header, gaps: &mut Gaps) {
-        let half = &mut self.halves[d];
-        let Some(tcp) = &header.tcp else {
-            half.lost = half.lost.and(Lost::HERE);
-            return;
-        };
-        if tcp.flags.has(narrows_wire::Flags::SYN) {
-            self.flags.set(Record16::SYN_LOST_HERE);
-        } else if tcp.seq_len() > 0 && half.una.before(tcp.seq_end()) {
-            half.gaps_in(gaps).dropped.add(tcp.seq, tcp.seq_end(), ());
-        }
-    }
 }

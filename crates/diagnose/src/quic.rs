@@ -345,22 +345,22 @@ impl Connection {
     }
 
     /// One end sent again and again, and nothing came until the end.
-    fn never_answered(&mut self, by: usize, begun: (Instant, u64)) {
+    fn never_answered(&mut self, by: usize, begun: Instant, frame: u64) {
         if self.sides[by].short && self.sides[1 - by].packets == 0 {
             // One direction only was captured.
             return;
         }
         let lonely = self.sides[by].lonely;
-        let evidence = self.evidence(lonely, self.last.0.since(begun.0), None);
+        let evidence = self.evidence(lonely, self.last.0.since(begun), None);
         let (cause, certainty) = judge_datagrams(&evidence).then;
         self.keep(QuicStall {
-            from: begun.0,
+            from: begun,
             to: self.last.0,
             by: by as u8,
             cause,
             unanswered: lonely + 1,
             certainty,
-            frames: [begun.1, self.last.1],
+            frames: [frame, self.last.1],
             ended: false,
         });
     }
@@ -376,8 +376,8 @@ impl Connection {
         for by in [0, 1] {
             let side = self.sides[by];
             let waits = |(since, _): &(Instant, u64)| side.lonely > 0 && self.last.0.since(*since) > patience;
-            if let Some(begun) = side.unanswered.filter(waits) {
-                self.never_answered(by, begun);
+            if let Some((begun, frame)) = side.unanswered.filter(waits) {
+                self.never_answered(by, begun, frame);
             }
         }
         let seconds = |d: Option<Duration>| d.map(Duration::as_secs_f64);

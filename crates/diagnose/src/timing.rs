@@ -394,10 +394,10 @@ impl Timing {
         &mut self.around
     }
 
-    pub(crate) fn has_clock(&mut self, ticks: impl Iterator<Item = (Instant, u32)>, reacted: (Instant, u32)) {
+    pub(crate) fn has_clock(&mut self, ticks: impl Iterator<Item = (Instant, u32)>, at: Instant, tsval: u32) {
         self.stamps = true;
         ticks.for_each(|(at, tsval)| self.clock.tick(at, tsval));
-        self.clock.reacted(reacted.0, reacted.1);
+        self.clock.reacted(at, tsval);
     }
 
     pub(crate) fn has_sent(&mut self, before: Instant, at: Instant) {

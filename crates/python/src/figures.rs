@@ -21,20 +21,21 @@ pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
     EXPERIMENTS.to_vec()
 }
 
-/// Makes a figure, as `taq/fig08`, and gives its section as JSON. The first of `folders` has the
-/// scenarios; finished runs are kept below the second and found again. `how` has the runs at a time, and whether to run
-/// again what is finished; `tell` is called with runs finished and runs in all.
+/// Makes a figure, as `taq/fig08`, and gives its section as JSON. Folder `experiments` has the scenarios; finished runs
+/// are kept below `out` and found again, unless `fresh`. `jobs` runs go at a time; `tell` is called with runs finished
+/// and runs in all.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "named arguments of Python")]
 pub(crate) fn reproduce(
     py: Python<'_>,
-    folders: (PathBuf, PathBuf),
+    experiments: PathBuf,
+    out: PathBuf,
     name: &str,
     size: &str,
-    how: (usize, bool),
+    jobs: usize,
+    fresh: bool,
     tell: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let (folder, out) = folders;
-    let (jobs, fresh) = how;
     let size = match size {
         "full" => Effort::Full,
         "quick" => Effort::Quick,
@@ -62,7 +63,7 @@ pub(crate) fn reproduce(
         }
     };
     let section = interruptible(py, &mut look, |stop| -> anyhow::Result<Option<Section>> {
-        let catalogue = Catalogue::load(&folder)?;
+        let catalogue = Catalogue::load(&experiments)?;
         let mut made = None;
         for (paper, figures) in catalogue.select(&[name.to_owned()])? {
             for figure in figures {

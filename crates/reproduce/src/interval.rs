@@ -17,7 +17,8 @@ const DRAWN: usize = 100;
 /// some seeds by themselves give no number.
 pub(crate) fn interval(
     formula: &Formula,
-    (at, value): &(Labels, f64),
+    at: &Labels,
+    value: f64,
     samples: &[Sample],
     seeds: &[u64],
 ) -> Option<[f64; 2]> {
@@ -32,7 +33,7 @@ pub(crate) fn interval(
         let (_, x) = found.into_iter().find(|(labels, _)| labels == at)?;
         values.push(x);
     }
-    around(*value, &values, seeds.len())
+    around(value, &values, seeds.len())
 }
 
 /// A seed's runs with those figures that the formula names: others would only be carried about.
@@ -81,7 +82,7 @@ mod tests {
     fn of(expr: &str, samples: &[Sample], seeds: &[u64]) -> Option<(f64, [f64; 2])> {
         let formula = Formula::parse(expr).unwrap();
         let first = formula.values(samples).unwrap().remove(0);
-        Some((first.1, interval(&formula, &first, samples, seeds)?))
+        Some((first.1, interval(&formula, &first.0, first.1, samples, seeds)?))
     }
 
     /// Mean 2, standard deviation 1, n = 3: t with two degrees of freedom is 4.3027 (any table), over sqrt(3).

@@ -123,7 +123,8 @@ impl Runs<'_> {
                 let place = self.varied(&verdict.worst.0);
                 judged.at = place.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 judged.values = verdict.elements.len();
-                judged.interval = interval(&claim.formula, &verdict.worst, &self.samples, &self.plan.seeds());
+                let (at, value) = &verdict.worst;
+                judged.interval = interval(&claim.formula, at, *value, &self.samples, &self.plan.seeds());
                 judged.chance = match judged.interval {
                     _ if !self.drawn => Chance::None,
                     Some(_) => Chance::Seeds,

@@ -105,7 +105,7 @@ fn front_page(rows: &[(&Paper, Vec<Made<'_>>)]) -> Markup {
                                 br; span.small { (less) } } }
                             td { (rows_judged(&rows)) }
                             td { (score.words()) }
-                            td { (bar(score, (sections.len(), paper.figures.len()))) }
+                            td { (bar(score, sections.len(), paper.figures.len())) }
                         }
                     }
                 }
@@ -131,7 +131,7 @@ fn rows_table(rows: &[Row<'_>], sections: &[Made<'_>]) -> Markup {
                                     (prose(row.title.unwrap_or(&figure.title))) }
                                 td { @if row.score == Score::default() { span.small { "not run yet" } } @else {
                                     (row.score.words()) } }
-                                td { (bar(row.score, (1, 1))) }
+                                td { (bar(row.score, 1, 1)) }
                             },
                             (None, other) => {
                                 td { @if let Some(e) = other { span.small { (prose(&e.why)) } } }
@@ -147,8 +147,8 @@ fn rows_table(rows: &[Row<'_>], sections: &[Made<'_>]) -> Markup {
     }
 }
 
-/// The verdicts as parts of a bar, which is as full as figures are run: so many of so many.
-fn bar(score: Score, (run, all): (usize, usize)) -> Markup {
+/// The verdicts as parts of a bar, which is as full as figures are run: `run` of `all`.
+fn bar(score: Score, run: usize, all: usize) -> Markup {
     let parts = [
         ("holds", score.holds),
         ("direction", score.direction),
@@ -186,7 +186,7 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
                     @if variants != Score::default() { " Of other readings " (variants.words()) "." }
                     @if ours != Score::default() { " Of our own bounds " (ours.words()) "." }
                 }
-                (bar(score, (sections.len(), paper.figures.len())))
+                (bar(score, sections.len(), paper.figures.len()))
                 (verdicts_key())
                 (reading())
             }
@@ -504,10 +504,10 @@ mod tests {
     #[test]
     fn a_bar_is_as_full_as_figures_are_run() {
         let score = Score { holds: 3, fails: 1, ..Score::default() };
-        let all = bar(score, (2, 2)).into_string();
+        let all = bar(score, 2, 2).into_string();
         assert!(!all.contains("rest") && all.contains(r#"title="3 hold, 1 does not hold""#), "{all}");
         // Four verdicts of one figure of ten: nine times as much is not there.
-        let one = bar(score, (1, 10)).into_string();
+        let one = bar(score, 1, 10).into_string();
         assert!(one.contains(r#"class="rest" style="flex-grow:36""#), "{one}");
         assert!(one.contains("1 of 10 figures are run"), "{one}");
     }

@@ -77,7 +77,8 @@ impl Draft {
     fn claim(
         &mut self,
         place: Place<'_>,
-        (column, text): (&'static str, String),
+        column: &'static str,
+        text: &str,
         claim: Claim,
         circuit: u32,
     ) -> Result<(), CircuitError> {
@@ -106,15 +107,15 @@ impl Circuits {
             for prefix in &row.prefixes {
                 let column = if prefix.is_ipv4() { "IPv4" } else { "IPv6" };
                 let (first, bits) = prefix.parts();
-                draft.claim(place, (column, prefix.to_string()), Claim::Prefix(first, bits), at)?;
+                draft.claim(place, column, &prefix.to_string(), Claim::Prefix(first, bits), at)?;
                 draft.prefixes.push((*prefix, at));
             }
             for mac in &row.macs {
-                draft.claim(place, ("MAC", mac.to_string()), Claim::Mac(*mac), at)?;
+                draft.claim(place, "MAC", &mac.to_string(), Claim::Mac(*mac), at)?;
                 all.macs.insert(*mac, at);
             }
             for vlan in &row.vlans {
-                draft.claim(place, ("VLAN", vlan.to_string()), Claim::Vlan(*vlan), at)?;
+                draft.claim(place, "VLAN", &vlan.to_string(), Claim::Vlan(*vlan), at)?;
                 all.vlans.insert(*vlan, at);
             }
         }

@@ -201,7 +201,7 @@ impl Subject {
         fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
         match &task.kind {
             Kind::Sim(file, disciplines) => self.sim(&task.name, file, disciplines.as_ref(), &dir, found),
-            Kind::Made(seed, both, spec) => self.made(&task.name, (*seed, *both, spec), &dir, found),
+            Kind::Made(seed, both, spec) => self.made(&task.name, *seed, *both, spec, &dir, found),
             Kind::Recorded(capture, spec) => self.recorded(&task.name, capture, spec, &dir, found),
             Kind::Asked(question) => self.asked(&task.name, question, &dir, found),
         }
@@ -245,8 +245,16 @@ impl Subject {
         Ok(())
     }
 
-    fn made(&self, name: &str, run: (u64, bool, &str), dir: &Path, found: &mut Found) -> Result<()> {
-        let (seed, both, spec) = run;
+    /// Runs the discipline `spec` over packets made from `seed`, shaped down alone or in `both` directions.
+    fn made(
+        &self,
+        name: &str,
+        seed: u64,
+        both: bool,
+        spec: &str,
+        dir: &Path,
+        found: &mut Found,
+    ) -> Result<()> {
         let capture = dir.join("arrivals.pcap");
         recording::write(BufWriter::new(File::create(&capture)?), seed, PACKETS)?;
         let seed = seed.to_string();

@@ -3,79 +3,22 @@
 //! `narrows-diagnose` keeps every segment that is under way, which no bounded record can; what is here is the part of
 //! its judgement that a few numbers bear. Its names and its definition of a stall are the same, and a test holds the
 //! two against each other.
+//!
+//! Of QUIC a middlebox knows who sends and who answers: an end that asked more than once, as its probe timeout has it
+//! (RFC 9002, section 6.2), and hears nothing is starved; one that is silent itself is idle. Of other datagrams nobody
+//! knows whether they want an answer.
 
-use narrows_diagnose::Repair;
-use narrows_diagnose::tolerances::{FIRST_RTO, LEAST_STALL};
-use narrows_flow::{Micros, Ranges};
-use narrows_lists::{NIL, Slab};
-use narrows_units::{Duration, SeqNum};
-use narrows_wire::FlowKey;
+use narrows_diagnose::tolerances::FIRST_RTO;
+use narrows_diagnose::{Cause as Told, Certainty, Repair};
+use narrows_flow::Micros;
+use narrows_lists::{NIL, Slab, prefetch};
+use narrows_units::Duration;
+use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
 
-use super::cause::Lost;
-
-/// One bit each.
-macro_rules! bits {
-    ($(#[$doc:meta])* $flags:ident { $($(#[$each:meta])* $name:ident = $bit:expr,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct $flags(u16);
-
-        impl $flags {
-            $($(#[$each])* pub const $name: Self = Self(1 << $bit);)*
-
-            /// Whether any of these is set.
-            pub const fn has(self, any: Self) -> bool {
-                self.0 & any.0 != 0
-            }
-            /// Sets or clears.
-            pub const fn put(&mut self, which: Self, on: bool) {
-                if on { self.0 |= which.0 } else { self.0 &= !which.0 }
-            }
-            /// Sets.
-            pub const fn set(&mut self, which: Self) {
-                self.0 |= which.0;
-            }
-        }
-    };
-}
-
-bits! {
-    /// Of one direction.
-    Half16 {
-        /// Its sequence numbers are known.
-        SYNCED = 0,
-        /// Something is under way, or was asked for.
-        WAITING = 1,
-        /// A segment was chosen for a round trip and has not left yet.
-        SAMPLING = 2,
-        /// It has left.
-        SAMPLED = 3,
-        /// An ACK of new data has passed, and no data since.
-        ACKED = 4,
-        /// After a timeout (RFC 6298), until what was sent then is acknowledged.
-        LOSS = 5,
-        /// After a fast retransmit (RFC 6582).
-        RECOVERY = 6,
-        /// A tail-loss probe was sent since the last ACK of new data (RFC 8985).
-        PROBED = 7,
-        /// What is repaired was repaired before.
-        DOUBLE = 8,
-        /// The receiver had what was sent again.
-        SPURIOUS = 9,
-        /// The receiver's window is closed.
-        SHUT = 10,
-        /// Its sender has finished.
-        FIN = 11,
-        /// Its receiver acknowledges selectively: a sender of today.
-        SELECTIVE = 12,
-        /// It ever sets PSH.
-        PUSHES = 13,
-        /// It did on its latest data.
-        PUSHED = 14,
-        /// It has had data.
-        DATA = 15,
-    }
-}
+use super::bits::bits;
+use super::book::{Book, Stall};
+use super::cause::{Cause, Lost};
+use super::half::{Gaps, Half, Scene};
 
 bits! {
     /// Of a connection.
@@ -105,83 +48,20 @@ bits! {
     }
 }
 
-/// One direction: its data, and what the other end says of that. The first half of a round trip is from the box to the
-/// receiver and back, the other from the box to the sender and back. What an ordinary packet needs stands together, in
-/// one cache line.
-#[derive(Clone, Debug, Default)]
-#[repr(C)]
-pub struct Half {
-    /// The start of the latest repair.
-    pub latest: SeqNum,
-    /// What was sent when a loss was found.
-    pub recover: SeqNum,
-    /// The highest ACK seen, and the end of the highest byte.
-    pub una: SeqNum,
-    pub max: SeqNum,
-    /// The latest progress. Of what is not TCP, each packet is one.
-    pub since: Micros,
-    /// Since when an answer is waited for: when the retransmission timer was restarted (RFC 6298, section 5), or QUIC
-    /// sent the first packet that is unanswered (RFC 9002, section 6.2.1).
-    pub waits_since: Micros,
-    /// The latest data.
-    pub sent: Micros,
-    pub sample_end: SeqNum,
-    pub sample_at: Micros,
-    /// Smoothed, microseconds; zero as long as it is not known.
-    pub receiver_us: u32,
-    pub sender_us: u32,
-    /// Packets are counted up to there.
-    pub trip_end: SeqNum,
-    pub flags: Half16,
-    /// What the receiver offers, unscaled.
-    pub window: u16,
-    /// Packets in the box.
-    pub queued: u16,
-    pub trip_packets: u16,
-    /// The longest payload.
-    pub mss: u16,
-    /// Time since the latest progress in which its packets, or acknowledgments of them, waited here for their turn,
-    /// milliseconds. What its timer has sent again waits for a repair.
-    pub turn_ms: u16,
-    /// Expiries of the sender's timer since the last progress, as packets show them: the same bytes, the same SYN, or
-    /// of QUIC one more packet to the silent end. One whose packet still waits here is none.
-    pub expiries: u8,
-    pub repair: Option<Repair>,
-    pub lost: Lost,
-    /// Segments that the last progress told of beyond a gap.
-    pub told: u8,
-    pub dupacks: u8,
-    /// The back-off, as a shift.
-    pub backoff: u8,
-    /// Window scale of the receiver.
-    pub scale: u8,
-    /// Whether [`Gaps`] of this direction has anything.
-    pub gaps: bool,
-}
-
-/// Bytes of one direction that are missing. Most have none, so they are kept apart from the record.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Gaps {
-    /// Dropped by the box and not repaired.
-    pub dropped: Ranges<(), 2>,
-    /// Never seen, with the time at which what lies behind was.
-    pub holes: Ranges<Micros, 1>,
-}
-
 /// See the head of the file. Three cache lines: who it is, and a direction each.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Record {
     /// As packets go down.
     pub key: FlowKey,
-    pub flags: Record16,
+    flags: Record16,
     /// The next of the same bucket.
     pub chain: u32,
     /// The user, by its place in the book.
     pub user: u32,
     pub seen: Micros,
     /// Down, up.
-    pub halves: [Half; 2],
+    halves: [Half; 2],
 }
 
 narrows_lists::chained!(Record: chain);
@@ -189,15 +69,6 @@ narrows_lists::chained!(Record: chain);
 /// With its share of the index, two buckets of 32 bits.
 pub const BYTES_PER_FLOW: usize = Slab::<Record>::BYTES_EACH + size_of::<[Gaps; 2]>() + 2 * size_of::<u32>();
 const _: () = assert!(BYTES_PER_FLOW <= 256 && size_of::<Record>() == 3 * 64);
-
-impl Half16 {
-    /// Clears, and says whether it was set.
-    pub const fn take(&mut self, which: Self) -> bool {
-        let was = self.has(which);
-        self.0 &= !which.0;
-        was
-    }
-}
 
 impl Record16 {
     /// That packets have passed in this direction.
@@ -209,15 +80,13 @@ impl Record {
     pub fn new(key: FlowKey, user: u32, now: Micros) -> Self {
         let mut flags = Record16::default();
         flags.put(Record16::TCP, key.proto == narrows_wire::Proto::TCP);
-        let half = Half { since: now, waits_since: now, sent: now, ..Half::default() };
-        Self { key, flags, chain: NIL, user, seen: now, halves: [half.clone(), half] }
+        Self { key, flags, chain: NIL, user, seen: now, halves: [Half::new(now), Half::new(now)] }
     }
 
     /// Everything but its place and user is forgotten: another connection begins.
     pub fn restart(&mut self, now: Micros) {
-        let queued = [0, 1].map(|d: usize| self.halves[d].queued);
-        *self = Self { chain: self.chain, ..Self::new(self.key, self.user, now) };
-        (self.halves[0].queued, self.halves[1].queued) = (queued[0], queued[1]);
+        let halves = [self.halves[0].restarted(now), self.halves[1].restarted(now)];
+        *self = Self { chain: self.chain, halves, ..Self::new(self.key, self.user, now) };
     }
 
     /// The direction in which its opener sends, as far as is known: from the users.
@@ -230,67 +99,308 @@ impl Record {
         Record16::ONE_WAY.into_iter().all(|way| self.flags.has(way))
     }
 
+    /// Whether both ends have finished, or one has reset it.
+    pub const fn is_closed(&self) -> bool {
+        self.flags.has(Record16::CLOSED)
+    }
+
+    /// Whether it is a TCP connection whose handshake is not over.
+    pub const fn is_opening(&self) -> bool {
+        self.flags.has(Record16::TCP) && !self.flags.has(Record16::OVER)
+    }
+
+    /// Whether it is a TCP connection with something under way, or with progress within `lately`.
+    pub fn moves(&self, now: Micros, lately: Duration) -> bool {
+        self.flags.has(Record16::TCP) && self.halves.iter().any(|half| half.moves(now, lately))
+    }
+
+    /// Whether a SYN was seen and the handshake is not over: it may be sent again.
+    pub const fn awaits_handshake(&self) -> bool {
+        self.flags.has(Record16::OPENED) && !self.flags.has(Record16::OVER)
+    }
+
+    /// Has it fetched from memory.
+    pub fn fetch(&self) {
+        prefetch(&self.key);
+        self.halves.iter().for_each(prefetch);
+    }
+
     /// Packets of it in the box.
     pub const fn queued(&self) -> bool {
-        self.halves[0].queued > 0 || self.halves[1].queued > 0
-    }
-}
-
-impl Half {
-    /// Both halves of the round trip.
-    pub const fn srtt(&self) -> Duration {
-        Duration::from_micros(self.receiver_us as u64 + self.sender_us as u64)
+        self.halves[0].is_queued() || self.halves[1].is_queued()
     }
 
-    /// Silence from which on it stalls: a second, which a sender waits before it knows its round trip, and three
-    /// rounds. If a repair is awaited, 200 ms and two round trips, as in a capture.
-    pub fn patience(&self, repair_awaited: bool) -> Duration {
-        if repair_awaited { LEAST_STALL.max(self.srtt() * 2) } else { FIRST_RTO.max(self.srtt() * 3) }
+    /// A packet of direction `d` has come and waits in the box.
+    pub fn arrived(&mut self, d: usize) {
+        self.halves[d].enters();
+        self.flags.set(Record16::ONE_WAY[d]);
     }
 
-    /// Whether its timer has expired and nothing has ended the silence since.
-    pub fn has_expired(&self) -> bool {
-        self.expiries > 0 || self.repair == Some(Repair::Probe)
+    /// A packet of direction `d` is in the box no more.
+    pub fn gone(&mut self, d: usize) {
+        self.halves[d].leaves();
     }
 
-    /// One of its packets, or an acknowledgment of some, leaves the box after a wait; the silence has lasted for
-    /// `silent`.
-    pub fn turn_ends(&mut self, waited: Duration, silent: Duration) {
-        if !self.has_expired() {
-            self.turn_ms = (self.turn() + waited).min(silent).as_millis().min(u64::from(u16::MAX)) as u16;
+    /// A packet of direction `d` leaves the box for the link, where it has `waited`.
+    pub fn left(&mut self, d: usize, now: Micros, waited: Duration, header: &Header) {
+        let data = header.tcp.as_ref().is_none_or(|tcp| tcp.seq_len() > 0);
+        self.halves[d].leaves();
+        // What carries no data acknowledges that of the other direction.
+        let half = &mut self.halves[if data { d } else { 1 - d }];
+        half.turn_ends(waited, half.silent_for(now, header.tcp.is_some()));
+        if let Some(tcp) = &header.tcp {
+            half.sample_left(now, tcp);
         }
     }
 
-    /// How long it waited for its turn in the present silence.
-    pub fn turn(&self) -> Duration {
-        Duration::from_millis(self.turn_ms.into())
+    /// The box has dropped a packet of direction `d`.
+    pub fn dropped(&mut self, d: usize, header: &Header, gaps: &mut Gaps) {
+        match &header.tcp {
+            None => self.halves[d].lose_here(),
+            Some(tcp) if tcp.flags.has(Flags::SYN) => self.flags.set(Record16::SYN_LOST_HERE),
+            Some(tcp) => self.halves[d].lose(tcp, gaps),
+        }
     }
 
-    /// Whether all that is under way is in the box still.
-    pub fn is_all_here(&self) -> bool {
-        u16::from(self.under_way()) <= self.queued
+    /// Admission control has refused the SYN.
+    pub fn refused(&mut self) {
+        self.flags.set(Record16::REFUSED);
     }
 
-    /// The length of the present silence, if that is a stall. A turn that is awaited here, or was, is none.
-    /// `unrepaired`: something was dropped here and not sent again.
-    pub fn stalled(&self, now: Micros, unrepaired: bool) -> Option<Duration> {
-        let awaited = unrepaired || self.has_expired();
-        if self.queued > 0 && !awaited {
+    /// A packet of direction `d` has come.
+    pub fn tcp(&mut self, now: Micros, d: usize, tcp: &TcpHeader, gaps: &mut [Gaps; 2], book: &mut Book) {
+        if tcp.flags.has(Flags::RST) {
+            self.give_up(now, gaps, book);
+            self.flags.set(Record16::CLOSED);
+            return;
+        }
+        if tcp.flags.has(Flags::SYN) {
+            self.syn(now, d, tcp);
+        }
+        if tcp.flags.has(Flags::ACK) {
+            let (whose, gaps) = ((&self.key, self.user, 1 - d), &mut gaps[1 - d]);
+            self.halves[1 - d].ack(tcp, &mut Scene { now, whose, gaps, book });
+        }
+        if !tcp.flags.has(Flags::SYN) {
+            if !self.flags.has(Record16::OVER) {
+                self.third(now, d, book);
+            } else if tcp.payload > 0 {
+                self.silence(now, d, book);
+            }
+            let (whose, gaps) = ((&self.key, self.user, d), &mut gaps[d]);
+            self.halves[d].data(tcp, &mut Scene { now, whose, gaps, book });
+        }
+        if self.halves.iter().all(Half::is_finished) {
+            self.flags.set(Record16::CLOSED);
+        }
+    }
+
+    fn syn(&mut self, now: Micros, d: usize, tcp: &TcpHeader) {
+        let answer = tcp.flags.has(Flags::ACK);
+        let start = tcp.seq + 1;
+        let again = if answer {
+            self.flags.has(Record16::ANSWERED) && self.halves[d].begins_at(start)
+        } else {
+            let known = self.flags.has(Record16::OPENED) && self.halves[d].begins_at(start);
+            if !known && (self.halves[d].is_numbered() || self.flags.has(Record16::OVER)) {
+                self.restart(now);
+            }
+            known
+        };
+        if again {
+            self.halves[d].asks_again();
+            return;
+        }
+        if answer {
+            self.flags.set(Record16::ANSWERED);
+            // The SYN until its answer: from here to the one that was called and back.
+            if self.flags.has(Record16::OPENED) {
+                self.time_handshake(now, 1 - d);
+            }
+        } else {
+            self.flags.set(Record16::OPENED);
+            self.flags.put(Record16::OPENER_UP, d == 1);
+        }
+        self.halves[1 - d].scale_is(tcp.window_scale.unwrap_or(0));
+        self.halves[d].begin_with_syn(now, start, tcp.beyond);
+    }
+
+    /// The first packet of the opener after the SYN-ACK ends the handshake.
+    fn third(&mut self, now: Micros, d: usize, book: &mut Book) {
+        let opener = self.opener();
+        if self.flags.has(Record16::OPENED) && d != opener {
+            return;
+        }
+        self.flags.set(Record16::OVER);
+        if !self.flags.has(Record16::OPENED) {
+            return;
+        }
+        let syn = self.halves[opener].since();
+        if self.flags.has(Record16::ANSWERED) {
+            self.time_handshake(now, 1 - opener);
+        }
+        if let Some(stall) = self.handshake_stall(now, syn, book.turns(), true) {
+            book.ended(stall);
+        }
+        self.halves.iter_mut().for_each(|half| half.begin_silence(now));
+    }
+
+    /// What direction `d` sent of the handshake is answered now: a round trip on the far side of its receiver, if it
+    /// was sent once.
+    fn time_handshake(&mut self, now: Micros, d: usize) {
+        if let Some(trip) = self.halves[d].answered_after(now) {
+            self.halves[d].receiver_is_at(trip);
+            self.halves[1 - d].sender_is_at(trip);
+        }
+    }
+
+    /// The handshake as a stall, if it takes too long. `turns`: what packets wait in the box, down and up.
+    fn handshake_stall(&self, now: Micros, syn: Micros, turns: [Duration; 2], ended: bool) -> Option<Stall> {
+        let opener = self.opener();
+        let again = [0, 1].map(|d: usize| self.halves[d].expiries());
+        let by = if again[1 - opener] > 0 { 1 - opener } else { opener };
+        let repeated = again[0].saturating_add(again[1]);
+        let here = self.flags.has(Record16::SYN_LOST_HERE);
+        let stood = if self.halves[opener].is_queued() { now.since(syn) } else { self.halves[opener].turn() };
+        // A SYN that stands in the box for longer than data wait for their turn is kept by admission control.
+        let held = stood > FIRST_RTO.max(turns[opener] * 3);
+        let turn = self.halves[1 - opener].turn() + if held { Duration::ZERO } else { stood };
+        let length = now.since(syn).saturating_sub(turn);
+        if length <= self.halves[opener].patience(repeated > 0 || here) {
             return None;
         }
-        let length = now.since(self.since).saturating_sub(self.turn());
-        (length > self.patience(awaited)).then_some(length)
+        let (cause, lost, certainty) = match () {
+            () if self.flags.has(Record16::REFUSED) => {
+                (Cause::HeldAtAdmission, Lost::UNKNOWN, Certainty::Certain)
+            }
+            () if held => (Cause::HeldAtAdmission, Lost::UNKNOWN, Certainty::Likely),
+            () if here => (Cause::Told(Told::HandshakeLost), Lost::HERE, Certainty::Certain),
+            // The SYN on its way from here, or its answer on the way back: both on that side of the box.
+            () if repeated > 0 => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Likely),
+            () if !ended => (Cause::Told(Told::HandshakeLost), Lost::BEHIND, Certainty::Likely),
+            () => (Cause::Told(Told::PacketDelay), Lost::UNKNOWN, Certainty::Likely),
+        };
+        Some(Stall {
+            key: self.key,
+            user: self.user,
+            by,
+            length,
+            cause,
+            lost,
+            certainty,
+            repair: (repeated > 0).then_some(Repair::Handshake),
+            timeouts: 0,
+            backoff: repeated.min(15),
+            outstanding: 1,
+            turn_ms: self.halves[by].turn_ms(),
+            ended,
+        })
     }
 
-    /// Moves a smoothed time by a sample; RFC 6298 with weight 1/8.
-    pub fn smooth(old: u32, sample: Duration) -> u32 {
-        let us = (sample.as_nanos() / 1000).clamp(1, u64::from(u32::MAX)) as u32;
-        if old == 0 { us } else { (old - (old >> 3)).saturating_add(us >> 3) }
+    /// New data after a silence in which nothing was under way: who was called has let the other wait for an answer.
+    /// The end that opened the connection was free to ask when it liked.
+    fn silence(&self, now: Micros, d: usize, book: &mut Book) {
+        if let Some(stall) = self.unanswered(now, d) {
+            book.ended(stall);
+        }
     }
 
-    /// Segments under way. Whatever changes their number is progress, so they were as many since the last.
-    pub fn under_way(&self) -> u8 {
-        let bytes = self.max - self.una;
-        bytes.div_ceil(u32::from(self.mss).max(1)).min(255) as u8
+    /// The stall of a connection in which direction `d` owes an answer, if it does for long enough.
+    pub fn unanswered(&self, now: Micros, d: usize) -> Option<Stall> {
+        let (own, other) = (&self.halves[d], &self.halves[1 - d]);
+        if d == self.opener() || !own.owes(other) {
+            return None;
+        }
+        let length = own.owes_for(other, now);
+        (length > own.patience(false)).then_some(Stall {
+            key: self.key,
+            user: self.user,
+            by: d,
+            length,
+            cause: Cause::Told(Told::DataUnavailable),
+            lost: Lost::UNKNOWN,
+            certainty: Certainty::Certain,
+            repair: None,
+            timeouts: 0,
+            backoff: 0,
+            outstanding: 0,
+            turn_ms: own.turn_ms(),
+            ended: true,
+        })
+    }
+
+    /// Nothing more comes: what stands still now stalls without an end.
+    pub fn give_up(&mut self, now: Micros, gaps: &[Gaps; 2], book: &mut Book) {
+        let turns = book.turns();
+        for stall in [0, 1].into_iter().filter_map(|d| self.stall_now(now, d, gaps, turns)) {
+            book.ended(Stall { ended: false, ..stall });
+        }
+        self.halves.iter_mut().for_each(Half::gives_up);
+    }
+
+    /// The stall of direction `d` that goes on, if one does. `turns`: what packets wait in the box, down and up.
+    pub fn stall_now(&self, now: Micros, d: usize, gaps: &[Gaps; 2], turns: [Duration; 2]) -> Option<Stall> {
+        let half = &self.halves[d];
+        if self.flags.has(Record16::CLOSED) {
+            return None;
+        }
+        if !self.flags.has(Record16::TCP) {
+            return self.starving(now, d);
+        }
+        if !self.flags.has(Record16::OVER) {
+            let syn = self.halves[self.opener()].since();
+            let opens = d == self.opener() && self.flags.has(Record16::OPENED) && now.since(syn) > FIRST_RTO;
+            return if opens { self.handshake_stall(now, syn, turns, false) } else { None };
+        }
+        if half.is_waiting() || half.is_shut() {
+            let acknowledged_here = self.halves[1 - d].is_queued() && !half.has_expired();
+            let stall = half.stall(now, (&self.key, self.user, d), &gaps[d], false);
+            if let Some(stall) = stall.filter(|_| !acknowledged_here) {
+                return Some(stall);
+            }
+        }
+        self.unanswered(now, d).filter(|_| !self.queued())
+    }
+
+    /// A packet of direction `d` has come.
+    pub fn datagram(&mut self, now: Micros, d: usize, header: &Header, book: &mut Book) {
+        if header.quic.is_some_and(narrows_wire::QuicPacket::is_handshake) {
+            self.flags.set(Record16::QUIC);
+        }
+        if self.flags.has(Record16::QUIC) {
+            self.answer(now, 1 - d, book);
+        }
+        self.halves[d].asks(now);
+    }
+
+    /// What direction `d` has asked is answered.
+    fn answer(&mut self, now: Micros, d: usize, book: &mut Book) {
+        if let Some(stall) = self.starving(now, d) {
+            book.ended(Stall { ended: true, ..stall });
+        }
+        if let Some(trip) = self.halves[d].hears(now) {
+            book.round_trip(1 - d, trip);
+        }
+    }
+
+    /// The stall of a QUIC connection whose direction `d` asks and hears nothing.
+    pub fn starving(&self, now: Micros, d: usize) -> Option<Stall> {
+        let half = &self.halves[d];
+        let length = half.starves_for(now).filter(|_| self.flags.has(Record16::QUIC))?;
+        Some(Stall {
+            key: self.key,
+            user: self.user,
+            by: d,
+            length,
+            cause: Cause::Starved,
+            lost: half.lost(),
+            certainty: Certainty::Possible,
+            repair: None,
+            timeouts: 0,
+            backoff: 0,
+            outstanding: half.expiries().saturating_add(1),
+            turn_ms: half.turn_ms(),
+            ended: false,
+        })
     }
 }

@@ -6,7 +6,8 @@ use narrows_units::{Duration, Instant};
 use super::Sight;
 use super::book::{Book, Cells, Stall};
 use super::cause::Cause;
-use super::record::{Gaps, Half16, Record, Record16};
+use super::half::Gaps;
+use super::record::Record;
 use super::table::Table;
 
 /// A look at all of them takes as long.
@@ -92,13 +93,12 @@ impl Now {
                 self.show(stall);
             }
         }
-        let moves = |h: &super::record::Half| h.flags.has(Half16::WAITING) || now.since(h.since) < LATELY;
         let state = match () {
             () if stalled => State::Stalled,
-            () if record.flags.has(Record16::CLOSED) => State::Idle,
-            () if record.flags.has(Record16::TCP) && !record.flags.has(Record16::OVER) => State::Opening,
+            () if record.is_closed() => State::Idle,
+            () if record.is_opening() => State::Opening,
             () if record.queued() => State::Waiting,
-            () if record.flags.has(Record16::TCP) && record.halves.iter().any(moves) => State::Moving,
+            () if record.moves(now, LATELY) => State::Moving,
             () if now.since(record.seen) < LATELY => State::Moving,
             () => State::Idle,
         };
@@ -167,10 +167,9 @@ fn look(table: &mut Table, slot: u32, now: Micros, next: &mut Now, book: &mut Bo
     if silent > GIVES_UP && !record.queued() {
         record.give_up(now, gaps, book);
     }
-    let brief = record.flags.has(Record16::CLOSED) || !record.talks();
+    let brief = record.is_closed() || !record.talks();
     // A SYN that is sent again comes after a minute at the latest while anybody waits for it.
-    let opening = !record.flags.has(Record16::OVER) && record.flags.has(Record16::OPENED);
-    let kept = if brief && !opening { LINGER } else { SILENT };
+    let kept = if brief && !record.awaits_handshake() { LINGER } else { SILENT };
     if silent > kept && !record.queued() {
         table.remove(slot);
         return;

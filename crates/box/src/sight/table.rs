@@ -1,10 +1,11 @@
 //! Where the records are: a slab with an index of chains, as `narrows-flow` has it for the flows of one direction.
 
 use narrows_flow::Micros;
-use narrows_lists::{Chains, Slab, prefetch};
+use narrows_lists::{Chains, Slab};
 use narrows_wire::FlowKey;
 
-use super::record::{Gaps, Record};
+use super::half::Gaps;
+use super::record::Record;
 
 /// Connections that are followed at a time.
 const CAPACITY: usize = 32_768;
@@ -55,9 +56,8 @@ impl Table {
     /// Has the record that a bucket names first, which is mostly the one, fetched from memory.
     #[inline]
     pub fn fetch(&self, bucket: u32) {
-        if let Some(Record { key, halves, .. }) = self.records.get(self.chains.head(bucket as usize)) {
-            prefetch(key);
-            halves.iter().for_each(|half| prefetch(&half.una));
+        if let Some(record) = self.records.get(self.chains.head(bucket as usize)) {
+            record.fetch();
         }
     }
 

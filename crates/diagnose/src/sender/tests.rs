@@ -21,7 +21,7 @@ fn sender(samples: usize) -> Sender {
     s.begin(at(0), SeqNum(1));
     s.acks.set_selective(true);
     (s.timing.around_mut().losses, s.speech.mss) = (true, 1000);
-    s.timing.has_clock((0..40).map(|n| (at(n * 200), n as u32 * 200)), (at(5000), 5100));
+    s.timing.has_clock((0..40).map(|n| (at(n * 200), n as u32 * 200)), at(5000), 5100);
     s.timing.time_sender(ms(100), 2);
     (0..samples).for_each(|_| s.timing.time_receiver(ms(400)));
     (0..9).for_each(|_| s.acks.note_news());

@@ -10,60 +10,79 @@ use super::record::LongRecord;
 
 /// One flow that lasts the whole run; a broken one connects again.
 pub(super) async fn long(run: Arc<Run>, user: u32, transport: Transport, mut rng: fastrand::Rng) -> Life {
-    let mut life = Life { user, ..Life::default() };
     pause(&run, rng.f64() * run.spec.jitter).await;
-    let mut record = LongRecord { user, start: run.now(), ..LongRecord::default() };
-    let mut last = record.start;
-    run.patience.begin(user, last);
-    let arrivals = Arrivals::default();
-    let stays = stay(&run, transport, &mut life, &mut record, (&mut last, &arrivals));
+    let mut flow = Flow::begin(&run, user, transport);
     // Runs into the end of the run by design: within a record of TLS, mostly.
-    let _ = tokio::time::timeout_at(run.end, stays).await;
-    catch_up(&run, &mut life, &mut record, (&mut last, &arrivals));
-    run.patience.end(user, object_end(&run));
-    note_stall(&mut record, last, object_end(&run), run.spec.warmup);
-    life.long = Some(record);
-    life
+    let _ = tokio::time::timeout_at(run.end, flow.stay()).await;
+    flow.end()
 }
 
-/// When something came last, and what has come of TLS since then.
-type Heard<'a> = (&'a mut f64, &'a Arrivals);
-
-async fn stay(
-    run: &Run,
+/// A flow and what it has received so far.
+struct Flow<'a> {
+    run: &'a Run,
     transport: Transport,
-    life: &mut Life,
-    record: &mut LongRecord,
-    (last, arrivals): Heard<'_>,
-) {
-    let mut buffer = Vec::with_capacity(32 * 1024);
-    loop {
-        if let Ok(mut stream) = run.ways.connect(record.user, transport, 1 << 50, arrivals).await {
-            record.connected.get_or_insert(run.now());
-            while let Some(n) = stream.read(&mut buffer).await {
-                catch_up(run, life, record, (&mut *last, arrivals));
-                if transport != Transport::Tls {
-                    came(run, life, record, last, (run.now(), n));
+    life: Life,
+    record: LongRecord,
+    /// Time at which something came last, seconds since the start.
+    last: f64,
+    /// Bytes of TLS at the socket that have not been counted.
+    arrivals: Arrivals,
+}
+
+impl<'a> Flow<'a> {
+    fn begin(run: &'a Run, user: u32, transport: Transport) -> Self {
+        let start = run.now();
+        run.patience.begin(user, start);
+        Self {
+            run,
+            transport,
+            life: Life { user, ..Life::default() },
+            record: LongRecord { user, start, ..LongRecord::default() },
+            last: start,
+            arrivals: Arrivals::default(),
+        }
+    }
+
+    async fn stay(&mut self) {
+        let mut buffer = Vec::with_capacity(32 * 1024);
+        loop {
+            let connecting = self.run.ways.connect(self.record.user, self.transport, 1 << 50, &self.arrivals);
+            if let Ok(mut stream) = connecting.await {
+                self.record.connected.get_or_insert(self.run.now());
+                while let Some(n) = stream.read(&mut buffer).await {
+                    self.catch_up();
+                    if self.transport != Transport::Tls {
+                        self.came(self.run.now(), n);
+                    }
                 }
             }
+            self.record.failures += 1;
+            tokio::time::sleep(RETRY).await;
         }
-        record.failures += 1;
-        tokio::time::sleep(RETRY).await;
     }
-}
 
-/// Counts what has come of TLS at the socket: its records are of up to 16 kB, and a thin link takes long for one.
-fn catch_up(run: &Run, life: &mut Life, record: &mut LongRecord, (last, arrivals): Heard<'_>) {
-    for (instant, bytes) in arrivals.take() {
-        came(run, life, record, last, (run.at(instant), bytes));
+    /// Counts what has come of TLS at the socket: its records are of up to 16 kB, and a thin link takes long for one.
+    fn catch_up(&mut self) {
+        for (instant, bytes) in self.arrivals.take() {
+            self.came(self.run.at(instant), bytes);
+        }
     }
-}
 
-fn came(run: &Run, life: &mut Life, record: &mut LongRecord, last: &mut f64, (at, bytes): (f64, usize)) {
-    run.patience.arrival(record.user, at);
-    life.receive(run, at, bytes);
-    note_stall(record, *last, at, run.spec.warmup);
-    *last = at;
+    fn came(&mut self, at: f64, bytes: usize) {
+        self.run.patience.arrival(self.record.user, at);
+        self.life.receive(self.run, at, bytes);
+        note_stall(&mut self.record, self.last, at, self.run.spec.warmup);
+        self.last = at;
+    }
+
+    fn end(mut self) -> Life {
+        self.catch_up();
+        let end = object_end(self.run);
+        self.run.patience.end(self.record.user, end);
+        note_stall(&mut self.record, self.last, end, self.run.spec.warmup);
+        self.life.long = Some(self.record);
+        self.life
+    }
 }
 
 /// Counts the part of a stall that lies after the warm-up.

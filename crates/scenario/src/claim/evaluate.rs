@@ -79,7 +79,8 @@ impl Evaluator<'_> {
             let mut x = Vec::new();
             for (argument, shared) in arguments.iter().zip(&shared) {
                 let has = |k: &String| shared.as_ref().is_some_and(|s| s.contains(k));
-                let key: Labels = labels.iter().filter(|(k, _)| has(k)).map(owned).collect();
+                let key: Labels =
+                    labels.iter().filter(|(k, _)| has(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
                 x.push(match argument {
                     Value::Number(x) => *x,
                     Value::Vector(v) => *v.get(&key).ok_or_else(|| {
@@ -124,7 +125,11 @@ impl Evaluator<'_> {
         let mut out = BTreeMap::new();
         let mut used = BTreeSet::new();
         for (labels, a) in more {
-            let key: Labels = labels.iter().filter(|(k, _)| shared.contains(*k)).map(owned).collect();
+            let key: Labels = labels
+                .iter()
+                .filter(|(k, _)| shared.contains(*k))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
             let b = *fewer.get(&key).ok_or_else(|| unmatched(&labels))?;
             used.insert(key);
             out.insert(labels, if swapped { f(b, a) } else { f(a, b) });
@@ -152,7 +157,8 @@ impl Evaluator<'_> {
         for (sample, x) in with().filter(|(s, _)| name.filters.iter().all(|f| fits(f, &s.coords))) {
             let gone =
                 |k: &str| name.filters.iter().any(|f| f.label == k && f.comparison == Comparison::Equal);
-            let mut labels: Labels = sample.coords.iter().filter(|(k, _)| !gone(k)).map(owned).collect();
+            let mut labels: Labels =
+                sample.coords.iter().filter(|(k, _)| !gone(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
             if name.over == Over::Each {
                 labels.insert("seed".to_owned(), sample.seed.to_string());
             }
@@ -213,10 +219,6 @@ impl Evaluator<'_> {
         let values: Vec<&str> = values.into_iter().take(20).collect();
         Err(format!("no run has {} of '{}': there are {}", filter.label, filter.value, values.join(", ")))
     }
-}
-
-fn owned((k, v): (&String, &String)) -> (String, String) {
-    (k.clone(), v.clone())
 }
 
 fn map(v: Value, f: impl Fn(f64) -> f64) -> Value {

@@ -5,7 +5,7 @@ mod service;
 mod shape;
 
 pub(crate) use link::plain_name;
-use link::{Direction, discipline, drop_times, drops, loss, need, pair, plenty};
+use link::{Direction, Place, discipline, drop_times, drops, loss, need, pair, plenty};
 use narrows_qdisc::Framing;
 use narrows_units::{Duration, Rate};
 
@@ -106,7 +106,7 @@ fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Erro
     let access = access_rate(top, rate)?;
     let discipline = need(top, "discipline", common.discipline.clone())?;
     let (forth, back) = pair(
-        ("thin", 0, 1),
+        Place { name: "thin", from: 0, to: 1 },
         &Direction::constant(rate, Duration::ZERO, discipline.clone(), common.loss),
         &Direction::constant(
             top.or("up_rate", access, |r, k| r.rate(k))?,
@@ -207,7 +207,7 @@ fn one_link<'a>(r: Reader<'a>, draft: &mut Draft<'a>, common: &Common<'_, 'a>) -
         return Err(r.wrong("oneway", "false where the way back has settings"));
     }
     let (from, to) = (draft.node(&from), draft.node(&to));
-    let (mut forth, mut back) = pair((&name, from, to), &forth, &back, common);
+    let (mut forth, mut back) = pair(Place { name: &name, from, to }, &forth, &back, common);
     forth.overhead = r.or("overhead", common.overhead, |r, k| r.count(k, 0, 200))?;
     forth.framing = r.or("framing", common.framing, |r, k| r.word(k, &FRAMINGS))?;
     forth.mpu = r.or("mpu", common.mpu, |r, k| r.count(k, 0, MOST_MPU))?;
@@ -266,13 +266,7 @@ impl<'a> Draft<'a> {
         self.topology.links.extend(back.map(|b| Link { back: Some(at), ..b }));
     }
 
-    fn pair(
-        &mut self,
-        place: (&str, usize, usize),
-        forth: &Direction,
-        back: &Direction,
-        common: &Common<'_, '_>,
-    ) {
+    fn pair(&mut self, place: Place<'_>, forth: &Direction, back: &Direction, common: &Common<'_, '_>) {
         let (forth, back) = pair(place, forth, back, common);
         self.link(forth, Some(back));
     }

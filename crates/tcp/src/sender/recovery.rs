@@ -28,7 +28,7 @@ use narrows_wire::TcpHeader;
 use super::extras::with_cc;
 use super::loss::Prr;
 use super::output::Room;
-use super::scoreboard::{Delivered, FIN, RETRANS, RackDelivered};
+use super::scoreboard::{Delivered, FIN, Newest, RETRANS, RackDelivered};
 use super::{Context, RecoveryPhase, Sender, Timer};
 use crate::cc::{CongestionControl, Window};
 use crate::receiver::timestamp;
@@ -52,7 +52,7 @@ type Copies = VecDeque<(Instant, u64)>;
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     /// Time and end of the segment sent last of those that have arrived (`RACK.xmit_ts`, `RACK.end_seq`).
-    newest: (Instant, u64),
+    newest: Newest,
     rtt: Duration,
     min_rtt: Duration,
     /// The highest end of what has arrived.
@@ -83,7 +83,7 @@ pub(super) struct Rack {
 impl Default for Rack {
     fn default() -> Self {
         Self {
-            newest: (Instant::ZERO, 0),
+            newest: Newest { sent: Instant::ZERO, end: 0 },
             rtt: Duration::ZERO,
             min_rtt: Duration::MAX,
             fack: 0,
@@ -120,9 +120,9 @@ impl Rack {
             self.reordering_seen = true;
         }
         self.fack = self.fack.max(delivered.highest);
-        let Some((sent, end, again)) = delivered.newest else { return };
-        let rtt = now.since(sent);
-        if again && rtt < self.min_rtt {
+        let Some(newest) = delivered.newest else { return };
+        let rtt = now.since(newest.sent);
+        if delivered.newest_again && rtt < self.min_rtt {
             // The original has arrived instead.
             return;
         }
@@ -131,7 +131,7 @@ impl Rack {
         // Linux looks at SACKed segments first, then at those acknowledged cumulatively, and each sets the RTT. So it
         // is that of a segment whose acknowledgment was delayed, if there is one.
         self.rtt = delivered.last_cumulative.map_or(rtt, |sent| now.since(sent));
-        self.newest = self.newest.max((sent, end));
+        self.newest = self.newest.max(newest);
     }
 
     /// Step 4 of section 6.2: a duplicate that the receiver reports was sent too early, so the window widens for a
@@ -449,7 +449,7 @@ impl Sender {
                 copies.pop_front();
                 continue;
             };
-            if (sent, end) >= rack.newest {
+            if (Newest { sent, end }) >= rack.newest {
                 break;
             }
             if sent + patience > cx.now {

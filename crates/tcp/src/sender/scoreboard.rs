@@ -62,11 +62,22 @@ pub(crate) struct Delivered {
     pub(crate) rack: Option<RackDelivered>,
 }
 
+/// A segment by the order in which RACK takes segments to be sent: by time, then by their end (RFC 8985, section 6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Newest {
+    /// Time of its last transmission.
+    pub(crate) sent: Instant,
+    /// Offset of the byte behind its last.
+    pub(crate) end: u64,
+}
+
 /// Facts of the same segments that RACK reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RackDelivered {
-    /// The one sent last: when, its end, and whether that was a retransmission (RFC 8985, section 6.2, step 2).
-    pub(crate) newest: Option<(Instant, u64, bool)>,
+    /// The one sent last (RFC 8985, section 6.2, step 2).
+    pub(crate) newest: Option<Newest>,
+    /// Whether that was a retransmission.
+    pub(crate) newest_again: bool,
     /// The highest end among them (RFC 8985, section 6.2, step 3).
     pub(crate) highest: u64,
     /// The lowest end among those sent once (likewise).
@@ -108,8 +119,9 @@ impl RackDelivered {
             self.lowest_sent_once = Some(end);
         }
         self.highest = self.highest.max(end);
-        if self.newest.is_none_or(|(sent, highest, _)| (sent, highest) < (segment.sent, end)) {
-            self.newest = Some((segment.sent, end, !once));
+        let this = Newest { sent: segment.sent, end };
+        if self.newest.is_none_or(|newest| newest < this) {
+            (self.newest, self.newest_again) = (Some(this), !once);
         }
     }
 }
@@ -503,12 +515,12 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost, by time, what was sent once and before `newest`, a time and an end, and has been waited for
-    /// longer than `patience` (RFC 8985, section 6.2, step 5). Returns when the first of those left which are still
-    /// waited for.
+    /// Marks as lost, by time, what was sent once and before the `newest` segment that has arrived, and has been waited
+    /// for longer than `patience` (RFC 8985, section 6.2, step 5). Returns when the first was sent of those that are
+    /// still waited for.
     pub(crate) fn mark_lost_by_time(
         &mut self,
-        newest: (Instant, u64),
+        newest: Newest,
         now: Instant,
         patience: Duration,
     ) -> Option<Instant> {
@@ -516,7 +528,7 @@ impl Scoreboard {
         let mut waits = None;
         while let Some(segment) = self.segment(at).copied() {
             if segment.flags & (SACKED | LOST | EVER_RETRANS) == 0 {
-                if (segment.sent, self.offset(&segment) + segment.seq_len()) >= newest {
+                if (Newest { sent: segment.sent, end: self.offset(&segment) + segment.seq_len() }) >= newest {
                     break;
                 }
                 if segment.sent + patience > now {

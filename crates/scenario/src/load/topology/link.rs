@@ -34,9 +34,17 @@ impl Direction {
     }
 }
 
+/// Place of a link: its name and the nodes between which it lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) name: &'a str,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
 /// Both directions of a link.
 pub(super) fn pair(
-    (name, from, to): (&str, usize, usize),
+    Place { name, from, to }: Place<'_>,
     forth: &Direction,
     back: &Direction,
     common: &Common<'_, '_>,

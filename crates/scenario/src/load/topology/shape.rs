@@ -2,7 +2,7 @@
 
 use narrows_units::{Duration, Rate};
 
-use super::link::{Direction, discipline, need, plenty};
+use super::link::{Direction, Place, discipline, need, plenty};
 use super::{Common, Draft, SPREADS, access_rate};
 use crate::read::Reader;
 use crate::{Delays, Error, LinkDiscipline, Spacing};
@@ -64,7 +64,7 @@ pub(super) fn read<'a>(r: Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'
 impl<'a> Parts<'_, '_, 'a> {
     fn dumbbell(&self) -> Draft<'a> {
         let mut d = Draft::new(&["left", "right"]);
-        self.link(&mut d, ("thin", 0, 1), self.rate, self.delay);
+        self.link(&mut d, Place { name: "thin", from: 0, to: 1 }, self.rate, self.delay);
         self.servers(&mut d, "servers", 0);
         self.clients(&mut d, "clients", 1);
         d
@@ -78,7 +78,7 @@ impl<'a> Parts<'_, '_, 'a> {
         self.servers(&mut d, "servers", 0);
         self.clients(&mut d, "clients", hops);
         for i in 1..=hops {
-            self.link(&mut d, (&format!("hop{i}"), i - 1, i), self.rate, self.delay);
+            self.link(&mut d, Place { name: &format!("hop{i}"), from: i - 1, to: i }, self.rate, self.delay);
             self.servers(&mut d, &format!("servers{i}"), i - 1);
             self.clients(&mut d, &format!("clients{i}"), i);
         }
@@ -98,7 +98,7 @@ impl<'a> Parts<'_, '_, 'a> {
             ("left-lower", 0, 2, lower),
             ("lower-right", 2, 3, lower),
         ] {
-            self.link(&mut d, (name, from, to), rate, delay);
+            self.link(&mut d, Place { name, from, to }, rate, delay);
         }
         for (side, at) in [("", 0), ("_upper", 1), ("_lower", 2)] {
             self.servers(&mut d, &format!("servers{side}"), at);
@@ -110,7 +110,7 @@ impl<'a> Parts<'_, '_, 'a> {
     }
 
     /// A link with its way back, which takes as long.
-    fn link(&self, draft: &mut Draft<'a>, place: (&str, usize, usize), rate: Rate, delay: Duration) {
+    fn link(&self, draft: &mut Draft<'a>, place: Place<'_>, rate: Rate, delay: Duration) {
         let loss = self.common.loss;
         let forth = Direction::constant(rate, delay, self.discipline.clone(), loss);
         let back = Direction::constant(self.back_rate, delay, self.back_discipline.clone(), loss);

@@ -98,7 +98,7 @@ impl Workload {
         let way = usize::from(c.meters[1].payload > c.meters[0].payload);
         let mut drafts: Vec<Draft> = Vec::new();
         for flow in c.flows.iter().filter(|f| !f.refused) {
-            drafts.extend(drafted(flow, c, (duration_s, way)));
+            drafts.extend(drafted(flow, c, duration_s, way));
         }
         let sizes = finished(&drafts);
         for draft in &mut drafts {
@@ -155,7 +155,7 @@ fn halves(c: &Collector) -> Option<BTreeMap<IpAddr, [f64; 2]>> {
 }
 
 /// A flow's objects. One that got no data is something asked for all the same.
-fn drafted(flow: &FlowFit, c: &Collector, (duration_s, main): (f64, usize)) -> Vec<Draft> {
+fn drafted(flow: &FlowFit, c: &Collector, duration_s: f64, main: usize) -> Vec<Draft> {
     let since = |at: narrows_units::Instant| c.first.map_or(0.0, |first| at.since(first).as_secs_f64());
     let draft = |at_s: f64, to_s: f64, [up, down]: [u64; 2], cut: bool| {
         let unanswered = cut && [up, down][main] == 0 && up + down <= REQUEST;
