@@ -16,7 +16,8 @@ mod pools;
 use narrows_flow::{Census, Phase};
 
 pub use config::{
-    Common, Config, DefaultConfig, Dimensions, FairShare, Mode, PaperConfig, Share, WaitingSyn,
+    Codepoints, Common, Config, DefaultConfig, Dimensions, FairShare, Mode, PaperConfig, Share, Trust,
+    WaitingSyn,
 };
 pub use loss::LossWindow;
 pub use pools::PoolId;

@@ -6,7 +6,7 @@
 //! documents read the same names, ranges and explanations. Shares and probabilities are kept in parts per million, so
 //! that no float decides about a packet.
 
-use narrows_units::{Bytes, Duration};
+use narrows_units::{Bytes, Dscp, Duration};
 use narrows_users::UserRule;
 
 use crate::{Buffer, Ppm, ShaperConfig};
@@ -44,6 +44,31 @@ pub enum WaitingSyn {
     Drop,
     /// It is held, and let go when its pool is admitted.
     Hold,
+}
+
+/// Whose marks are believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of both sides of the link.
+    #[default]
+    Any,
+    /// Those that users set.
+    Users,
+}
+
+/// Codepoints of the differentiated services field (RFC 2474), one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codepoints(pub u64);
+
+impl Codepoints {
+    /// What asks for a short wait: EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5 and CS6 (RFC 4594).
+    pub const URGENT: Self = Self(1 << 46 | 1 << 44 | 1 << 40 | 1 << 48);
+
+    /// Whether a codepoint is one of them.
+    #[must_use]
+    pub const fn has(self, dscp: Dscp) -> bool {
+        self.0 >> dscp.get() & 1 == 1
+    }
 }
 
 /// All settings: those of both modes, and those of one.
@@ -214,6 +239,16 @@ pub struct DefaultConfig {
     pub new_quantum: u32,
     /// Share of the link that new flows may have while old ones wait.
     pub new_share: Ppm,
+    /// Share of the link that calls, games and marked packets may have before all flows.
+    pub expedited_share: Ppm,
+    /// Codepoints that ask for it.
+    pub expedited_dscp: Codepoints,
+    /// Whose codepoints are believed.
+    pub expedited_trust: Trust,
+    /// Whether flows of small datagrams both ways have it without a mark.
+    pub expedited_unmarked: bool,
+    /// Clear the codepoint of what leaves.
+    pub wash: bool,
     /// Discard what a sender of QUIC that has heard nothing sends while other packets of its flow wait.
     pub suppress_probes: bool,
     /// Discard its path MTU probes while other packets of its flow wait.
@@ -258,6 +293,11 @@ impl Default for DefaultConfig {
             quantum: 0,
             new_quantum: 1514,
             new_share: Ppm(700_000),
+            expedited_share: Ppm(200_000),
+            expedited_dscp: Codepoints::URGENT,
+            expedited_trust: Trust::Any,
+            expedited_unmarked: true,
+            wash: false,
             suppress_probes: true,
             suppress_mtu_probes: true,
             quic_credit: 1228,

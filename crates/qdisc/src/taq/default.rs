@@ -11,6 +11,7 @@
 //! - **The window clamp** ([`clamp`]).
 //! - **Marks, or drops a flow can repair** ([`repair`]), where the clamp does not reach: no timestamps of the
 //!   handshake, one-way view, another transport.
+//! - **Calls, games and marked packets first**, up to a share of the link ([`expedited`]).
 //! - **QUIC**, known by its handshake, is held rather than dropped ([`quic`]).
 //! - **Memory bounds** ([`backlog`]).
 //! - **Admission control** ([`super::admission`]): new pools wait when a round takes longer than a stall may last.
@@ -25,6 +26,7 @@ mod backlog;
 mod clamp;
 mod control;
 mod duplicates;
+mod expedited;
 #[cfg(feature = "handover")]
 mod handover;
 mod load;
@@ -37,10 +39,11 @@ mod tests;
 mod turns;
 
 use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
-use narrows_units::{Bytes, Duration, Instant, SeqNum};
-use narrows_users::CircuitId;
+use narrows_units::{Bytes, Dscp, Duration, Instant, SeqNum};
+use narrows_users::{CircuitId, User};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
+use self::expedited::{Asking, Expedited};
 use self::load::Coming;
 use self::queues::{End, FlowQueues};
 use self::quic::QuicFlows;
@@ -69,6 +72,7 @@ pub struct DefaultMode<P> {
     link: ShaperConfig,
     queues: FlowQueues<P>,
     quic: QuicFlows,
+    expedited: Expedited,
     admission: Admission<P>,
     coming: Coming,
     loss: LossWindow,
@@ -150,6 +154,7 @@ impl<P: Packet> DefaultMode<P> {
             link,
             queues: FlowQueues::new(Tracker::new(tracker, seed), turns),
             quic: QuicFlows::default(),
+            expedited: Expedited::default(),
             admission: Admission::new(load::admission_config(&common, &config, &link)),
             coming: Coming::default(),
             loss: LossWindow::new(common.w_loss),
@@ -184,7 +189,9 @@ impl<P: Packet> DefaultMode<P> {
         }
         let idle = self.queues.state(id).waiting() == 0;
         let first = control::goes_first(&self.config, packet.header(), idle);
-        if first && self.may_go_before_flows(now, id, &arrival) {
+        if (first && self.may_go_before_flows(now, id, &arrival))
+            || self.is_expedited(now, id, &packet, &arrival)
+        {
             self.queues.push_control(id, packet);
         } else {
             let timestamps = packet.header().tcp.and_then(|tcp| tcp.timestamps);
@@ -243,6 +250,20 @@ impl<P: Packet> DefaultMode<P> {
     fn may_go_before_flows(&mut self, now: Instant, id: FlowId, packet: &Arrival) -> bool {
         let room = self.queues.backlog().packets < self.config.memory_packets as usize;
         room && self.queues.may_send_control(now, id, packet)
+    }
+
+    /// Whether the packet has the share of calls and marked packets; if so, it is charged for it. Out of line: of TCP
+    /// without a mark nothing is asked.
+    #[inline]
+    fn is_expedited(&mut self, now: Instant, id: FlowId, packet: &P, arrival: &Arrival) -> bool {
+        if arrival.tcp && packet.header().dscp == Dscp::DEFAULT {
+            return false;
+        }
+        let room = self.queues.backlog().packets < self.config.memory_packets as usize;
+        let user = arrival.circuit.map_or_else(|| self.queues.tracker().user(id), User::circuit);
+        let waiting = self.queues.state(id).waiting();
+        let asking = Asking { id, flow: self.queues.flow(id), user, header: packet.header(), waiting };
+        room && self.expedited.admits(now, &asking, &self.quic, arrival, &self.config, &self.link)
     }
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
@@ -328,6 +349,7 @@ impl<P: Packet> DefaultMode<P> {
         let Some(id) = id else { return packet };
         if packet.header().key.proto == Proto::UDP {
             self.quic.answered(now, id, self.queues.flow(id));
+            self.expedited.answered(now, id, self.queues.flow(id), packet.header(), &self.config);
         }
         let Some(tcp) = packet.header().tcp else { return packet };
         let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
@@ -433,10 +455,15 @@ impl<P: Packet> Qdisc<P> for DefaultMode<P> {
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        if self.queues.control().packets > 0 {
-            return self.send_control(now);
+        let mut packet =
+            if self.queues.control().packets > 0 { self.send_control(now) } else { self.send(now, verdicts) };
+        if self.config.wash
+            && let Some(packet) = &mut packet
+            && packet.header().dscp != Dscp::DEFAULT
+        {
+            packet.set_dscp(Dscp::DEFAULT);
         }
-        self.send(now, verdicts)
+        packet
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {

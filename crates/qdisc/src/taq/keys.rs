@@ -2,8 +2,10 @@
 
 use narrows_units::Duration;
 
-use super::config::{Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, WaitingSyn};
-use crate::keys::kinds::Words;
+use super::config::{
+    Codepoints, Common, Config, DefaultConfig, FairShare, Mode, PaperConfig, Share, Trust, WaitingSyn,
+};
+use crate::keys::kinds::{ValueKind, Words};
 use crate::keys::{choices, keys};
 use crate::{SettingError, Settings};
 
@@ -20,9 +22,66 @@ impl Words for Mode {
         }
     }
 }
+choices!(Trust: "any" => Any, "users" => Users);
 choices!(Share: "auto" => Auto, "flow" => Flow, "user" => User);
 choices!(FairShare: "queueing" => Queueing, "proportional" => Proportional);
 choices!(WaitingSyn: "auto" => Auto, "drop" => Drop, "hold" => Hold);
+
+/// Names of codepoints that people write; the IANA registry of differentiated services field codepoints.
+const NAMES: [(&str, u8); 22] = [
+    ("ef", 46),
+    ("va", 44),
+    ("cs0", 0),
+    ("cs1", 8),
+    ("cs2", 16),
+    ("cs3", 24),
+    ("cs4", 32),
+    ("cs5", 40),
+    ("cs6", 48),
+    ("cs7", 56),
+    ("le", 1),
+    ("af11", 10),
+    ("af12", 12),
+    ("af13", 14),
+    ("af21", 18),
+    ("af22", 20),
+    ("af23", 22),
+    ("af31", 26),
+    ("af32", 28),
+    ("af33", 30),
+    ("af41", 34),
+    ("af42", 36),
+];
+
+/// Codepoints by name or number, joined by `+`; `none` for none.
+struct Marks();
+
+impl ValueKind<Codepoints> for Marks {
+    fn text(&self, value: &Codepoints) -> String {
+        let named = |point: u8| match NAMES.iter().find(|(_, number)| *number == point) {
+            Some((name, _)) => (*name).to_owned(),
+            None => point.to_string(),
+        };
+        let words: Vec<String> = (0..64).filter(|point| value.0 >> point & 1 == 1).map(named).collect();
+        if words.is_empty() { "none".to_owned() } else { words.join("+") }
+    }
+    fn range(&self) -> String {
+        "codepoints joined by +, as ef+va+cs5+40 (names, or numbers from 0 to 63), or none".to_owned()
+    }
+    fn read(&self, place: &mut Codepoints, text: &str) -> Option<()> {
+        if text == "none" {
+            *place = Codepoints(0);
+            return Some(());
+        }
+        let point = |word: &str| match NAMES.iter().find(|(name, _)| *name == word) {
+            Some((_, number)) => Some(*number),
+            None => word.parse().ok().filter(|number| *number < 64),
+        };
+        let points: Option<Vec<u8>> = text.split('+').map(point).collect();
+        *place = Codepoints(points?.into_iter().fold(0, |bits, point| bits | 1 << point));
+        Some(())
+    }
+}
 
 const fn secs(s: u64) -> Duration {
     Duration::from_secs(s)
@@ -102,6 +161,15 @@ keys! {
             "bytes a new flow may send before the old flows; one packet, if it is longer than half of them";
         new_share: Part(100_000, 1_000_000),
             "share of the link that new flows may have while old ones wait; 1: they go before all";
+        expedited_share: Part(0, 500_000),
+            "share of the link that calls, games and marked packets may have before all flows; 0: they have none";
+        expedited_dscp: Marks(),
+            "codepoints of packets that ask for `expedited_share`, joined by +; none: no mark asks for it";
+        expedited_trust: Choice(),
+            "whose codepoints are believed: those of any packet, or those that users set";
+        expedited_unmarked: Choice(),
+            "flows of datagrams up to 320 bytes both ways have `expedited_share` without a mark; QUIC has not";
+        wash: Choice(), "set the codepoint of all that leaves to 0 (best effort)";
         suppress_probes: Choice(),
             "discard what a QUIC sender sends out of silence while other packets of its flow wait";
         suppress_mtu_probes: Choice(), "discard QUIC's path MTU probes while other packets of the flow wait";

@@ -38,6 +38,13 @@ impl<P: Packet> Manage for DefaultMode<P> {
                     flows: self.queues.control().packets,
                     ..ClassReport::default()
                 },
+                ClassReport {
+                    name: "expedited".into(),
+                    flows: self.expedited.users(now),
+                    counters: Some(self.expedited.counters().clone()),
+                    share: Some(self.config.expedited_share),
+                    ..ClassReport::default()
+                },
                 class("sparse", Place::Sparse),
                 class("new", Place::New),
                 class("old", Place::Old),

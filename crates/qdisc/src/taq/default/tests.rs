@@ -1,3 +1,4 @@
+mod expedited;
 mod losses;
 
 use std::net::IpAddr;

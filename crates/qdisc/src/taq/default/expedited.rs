@@ -1,0 +1,233 @@
+//! Calls, games and what is marked go before all flows, up to a share of the link: expedited forwarding (RFC 3246).
+//!
+//! A call of 86 kbit/s has no place in the turns of 100 users on 600 kbit/s, each of whom has 6. So a part of the link
+//! (`expedited_share`) is kept for packets that are of no use when they come late. What may have it:
+//!
+//! - **Marked packets**, of the codepoints in `expedited_dscp`: by default EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5
+//!   and CS6 (RFC 4594). Datagrams that answer a user's marked ones count as marked: providers erase marks on the way
+//!   down.
+//! - **Flows of small datagrams both ways** (`expedited_unmarked`) that are no QUIC: each of the latest is as small as a
+//!   frame of speech or a move of a game, and the other end answers.
+//!
+//! **Bound.** Users of the class are ranked: who needs less comes first, and among those who need about the same whoever
+//! came first. A user has the class as long as the needs of those before it and its own fit into the share. What does
+//! not fit goes back to the user's turns: one call too many is that caller's, and who floods with marked packets needs
+//! more than the share and has nothing of it.
+//!
+//! A segment of TCP goes first only while nothing else of its flow waits, so none overtakes another.
+
+use narrows_flow::{Flow, FlowId};
+use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_users::{Side, User};
+use narrows_wire::{Header, Proto};
+
+use super::Arrival;
+use super::control::ControlShare;
+use super::quic::QuicFlows;
+use crate::taq::{DefaultConfig, Trust};
+use crate::{Counters, ShaperConfig};
+
+/// The largest IP packet of a call or a game: 30 ms of G.711 by SRTP over IPv6 are 318 bytes.
+const SMALL: Bytes = Bytes(320);
+/// So many small datagrams in a row make a flow of them: a fifth of a second of a call.
+const IN_A_ROW: u8 = 8;
+/// The other end has sent something within this time: silent ends of calls send comfort noise at least each second
+/// (RFC 3389; AMR each 160 ms, Opus each 400 ms).
+const ANSWERED: Duration = Duration::from_secs(2);
+/// What a user needs is measured over this time, one second: then bytes are bytes a second.
+const MEASURED: Duration = Duration::from_secs(1);
+/// A user who needed nothing for this long has left the class.
+const LEFT: Duration = Duration::from_secs(3);
+/// Users whose needs are measured at once. A share of 100 Mbit/s has room for as many calls of 86 kbit/s as there are
+/// places here; on thinner links there are fewer.
+const PLACES: usize = 256;
+/// How much a user must need less than another to come before one who was there first: a fifth.
+const LESS: (u64, u64) = (4, 5);
+/// Binary places of what a user needs, so that it also fades between packets that follow each other fast.
+const FRACTION: u32 = 16;
+
+/// Datagrams of one flow, and those of the other direction.
+#[derive(Clone, Copy, Debug)]
+struct Datagrams {
+    /// The tracker's count of flows that had this place.
+    generation: u32,
+    /// Small ones in a row, up to [`IN_A_ROW`].
+    small: u8,
+    /// Whether the latest of the other direction was marked.
+    answers_marked: bool,
+    /// When the other direction was last heard; zero before.
+    answered: Instant,
+}
+
+impl Datagrams {
+    const NONE: Self =
+        Self { generation: u32::MAX, small: 0, answers_marked: false, answered: Instant::ZERO };
+
+    fn are_answered(&self, now: Instant) -> bool {
+        self.answered != Instant::ZERO && now.since(self.answered) < ANSWERED
+    }
+}
+
+/// A user of the class.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    user: User,
+    /// Bytes of the link that it asked for in [`MEASURED`], fading, with [`FRACTION`].
+    need: u64,
+    at: Instant,
+}
+
+impl Place {
+    /// What it needs by now.
+    fn need(&self, now: Instant) -> u64 {
+        let gone = now.since(self.at).min(MEASURED).as_nanos();
+        self.need - (u128::from(self.need) * u128::from(gone) / u128::from(MEASURED.as_nanos())) as u64
+    }
+}
+
+/// The class: who is in it, and how far its share is used.
+#[derive(Debug)]
+pub struct Expedited {
+    /// By the tracker's slots; as many as the last flow of datagrams needs.
+    flows: Vec<Datagrams>,
+    /// Users, in the order in which they came.
+    places: Vec<Place>,
+    used: ControlShare,
+    counters: Counters,
+}
+
+impl Default for Expedited {
+    fn default() -> Self {
+        Self {
+            flows: Vec::new(),
+            places: Vec::new(),
+            used: ControlShare::UNUSED,
+            counters: Counters::default(),
+        }
+    }
+}
+
+/// A packet that asks for the class: of which flow and user, and beside how many others of its flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    pub id: FlowId,
+    pub flow: &'a Flow,
+    pub user: User,
+    pub header: &'a Header,
+    pub waiting: u32,
+}
+
+impl Expedited {
+    /// Whether a packet that has just come goes before all flows; if so, it is charged to the share.
+    pub fn admits(
+        &mut self,
+        now: Instant,
+        asking: &Asking<'_>,
+        quic: &QuicFlows,
+        packet: &Arrival,
+        config: &DefaultConfig,
+        link: &ShaperConfig,
+    ) -> bool {
+        let share = Rate::from_bps(config.expedited_share.of(link.rate.as_bps()));
+        if share == Rate::from_bps(0) || !self.asks(now, asking, quic, config, link.users) {
+            return false;
+        }
+        self.counters.arrive(packet.len);
+        let admitted = self.fits(now, asking.user, Bytes(packet.cost), share)
+            && self.used.charge(now, share, Bytes(packet.cost));
+        if admitted {
+            self.counters.send(packet.len);
+        } else {
+            self.counters.refused += 1;
+        }
+        admitted
+    }
+
+    /// Notes a datagram of the other direction.
+    pub fn answered(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        flow: &Flow,
+        header: &Header,
+        config: &DefaultConfig,
+    ) {
+        let datagrams = self.datagrams(id, flow);
+        datagrams.answered = now;
+        datagrams.answers_marked = config.expedited_dscp.has(header.dscp);
+    }
+
+    /// Users who have the class or ask for it.
+    pub fn users(&self, now: Instant) -> usize {
+        self.places.iter().filter(|place| now.since(place.at) < LEFT).count()
+    }
+
+    /// Packets that asked for the class, those that had it, and as `refused` those that went back to their turns.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn datagrams(&mut self, id: FlowId, flow: &Flow) -> &mut Datagrams {
+        if id.index() >= self.flows.len() {
+            self.flows.resize(id.index() + 1, Datagrams::NONE);
+        }
+        let datagrams = &mut self.flows[id.index()];
+        if datagrams.generation != flow.generation() {
+            *datagrams = Datagrams { generation: flow.generation(), ..Datagrams::NONE };
+        }
+        datagrams
+    }
+
+    /// Whether a packet is one of those the class is for. Takes note of datagrams.
+    fn asks(
+        &mut self,
+        now: Instant,
+        asking: &Asking<'_>,
+        quic: &QuicFlows,
+        config: &DefaultConfig,
+        users: Side,
+    ) -> bool {
+        let Asking { id, flow, header, waiting, .. } = *asking;
+        let believed = config.expedited_trust == Trust::Any || users == Side::Source;
+        let marked = believed && config.expedited_dscp.has(header.dscp);
+        if header.fragment {
+            // Fragments of one datagram keep together.
+            return false;
+        }
+        if header.key.proto != Proto::UDP {
+            return marked && (waiting == 0 || header.tcp.is_none());
+        }
+        let datagrams = self.datagrams(id, flow);
+        let small = header.len <= SMALL;
+        datagrams.small = if small { (datagrams.small + 1).min(IN_A_ROW) } else { 0 };
+        let answers = datagrams.are_answered(now);
+        if marked || (answers && datagrams.answers_marked && small) {
+            return true;
+        }
+        config.expedited_unmarked && answers && datagrams.small == IN_A_ROW && !quic.is_known(id, flow)
+    }
+
+    /// Notes that a user asks for `cost` bytes, and whether what it needs fits into the share beside those before it.
+    fn fits(&mut self, now: Instant, user: User, cost: Bytes, share: Rate) -> bool {
+        let own = match self.places.iter().position(|place| place.user == user) {
+            Some(own) => own,
+            None => {
+                self.places.retain(|place| now.since(place.at) < LEFT);
+                if self.places.len() == PLACES {
+                    return false;
+                }
+                self.places.push(Place { user, need: 0, at: now });
+                self.places.len() - 1
+            }
+        };
+        let need = self.places[own].need(now) + (cost.get() << FRACTION);
+        (self.places[own].need, self.places[own].at) = (need, now);
+        let before = self.places.iter().enumerate().filter(|(at, place)| {
+            let other = place.need(now);
+            let much_less = |one: u64, another: u64| one * LESS.1 < another * LESS.0;
+            *at != own && (much_less(other, need) || (*at < own && !much_less(need, other)))
+        });
+        let needs: u64 = before.map(|(_, place)| place.need(now)).sum::<u64>() + need;
+        needs >> FRACTION <= share.as_bps() / 8
+    }
+}
