@@ -13,10 +13,9 @@
 //!   then; but if that falls its turn comes late.
 //! - Of eight ways that are all taken the guest's packets go to one of them; it stays there while they wait, and no
 //!   flow is reordered.
-//! - The filter keeps more ([`acks`]), COBALT's first spell begins as all others ([`cobalt`]).
+//! - The filter keeps more ([`crate::acks`]), COBALT's first spell begins as all others ([`cobalt`]).
 //! - The limit counts packets, not bytes.
 
-mod acks;
 mod cobalt;
 mod config;
 mod hosts;
@@ -207,12 +206,12 @@ impl<P: Packet> Cake<P> {
             AckFilter::On => 1,
             AckFilter::Aggressive => 0,
         };
-        if !acks::replaces(new) {
+        if !crate::acks::replaces(new) {
             return;
         }
         let (mut oldest, mut found, mut before) = (None, 0, None);
         for (place, packet) in self.packets.iter(&self.flows[at].queue).take(SCAN) {
-            if acks::superfluous(packet.header(), new) {
+            if crate::acks::superfluous(packet.header(), new) {
                 oldest.get_or_insert(before);
                 found += 1;
                 if found > spare {

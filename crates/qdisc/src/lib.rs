@@ -10,6 +10,7 @@
 #[cfg(test)]
 extern crate self as narrows_qdisc;
 
+mod acks;
 mod boxed;
 mod buckets;
 mod cake;

@@ -239,6 +239,8 @@ pub struct DefaultConfig {
     pub new_quantum: u32,
     /// Share of the link that new flows may have while old ones wait.
     pub new_share: Ppm,
+    /// Discard acknowledgments that wait in a flow's queue once a later one says all that they say.
+    pub ack_filter: bool,
     /// Share of the link that calls, games and marked packets may have before all flows.
     pub expedited_share: Ppm,
     /// Codepoints that ask for it.
@@ -293,6 +295,7 @@ impl Default for DefaultConfig {
             quantum: 0,
             new_quantum: 1514,
             new_share: Ppm(700_000),
+            ack_filter: true,
             expedited_share: Ppm(200_000),
             expedited_dscp: Codepoints::URGENT,
             expedited_trust: Trust::Any,

@@ -51,7 +51,8 @@ use self::turns::{Rules, Turns};
 use super::admission::{Admission, Decisions, Load, SynDirection};
 use super::{Common, DefaultConfig, LossWindow};
 use crate::{
-    Ahead, Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict, Verdicts,
+    Ahead, Backlog, Counters, Discipline, Packet, Qdisc, Reason, ReversePath, ShaperConfig, Verdict,
+    Verdicts, acks,
 };
 
 /// The round trip of a flow that is not TCP, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
@@ -188,6 +189,9 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         let idle = self.queues.state(id).waiting() == 0;
+        if !idle && arrival.tcp && packet.header().tcp.is_some_and(|tcp| tcp.payload == 0) {
+            self.filter_acknowledgments(id, packet.header(), verdicts);
+        }
         let first = control::goes_first(&self.config, packet.header(), idle);
         if (first && self.may_go_before_flows(now, id, &arrival))
             || self.is_expedited(now, id, &packet, &arrival)
@@ -250,6 +254,21 @@ impl<P: Packet> DefaultMode<P> {
     fn may_go_before_flows(&mut self, now: Instant, id: FlowId, packet: &Arrival) -> bool {
         let room = self.queues.backlog().packets < self.config.memory_packets as usize;
         room && self.queues.may_send_control(now, id, packet)
+    }
+
+    /// Discards the acknowledgment that waits last in the flow's queue if this later one says all that it says.
+    /// Acknowledgments wait in a flow's queue only beyond the share of packets without data: where the link is so much
+    /// thinner than the way of the data that they fill it (RFC 3449, section 5.2.1).
+    #[cold]
+    fn filter_acknowledgments(&mut self, id: FlowId, later: &Header, verdicts: &mut Verdicts<P>) {
+        let Some(last) = self.queues.back(id).filter(|_| self.config.ack_filter) else { return };
+        if !acks::superfluous(self.queues.packet(last).header(), later) {
+            return;
+        }
+        if let Some(packet) = self.queues.take(id, last) {
+            self.counters.suppressed += 1;
+            verdicts.push(Verdict::Suppressed { packet });
+        }
     }
 
     /// Whether the packet has the share of calls and marked packets; if so, it is charged for it. Out of line: of TCP

@@ -161,6 +161,8 @@ keys! {
             "bytes a new flow may send before the old flows; one packet, if it is longer than half of them";
         new_share: Part(100_000, 1_000_000),
             "share of the link that new flows may have while old ones wait; 1: they go before all";
+        ack_filter: Choice(),
+            "discard acknowledgments beyond `rho_r` that wait once a later one says all that they say (RFC 3449)";
         expedited_share: Part(0, 500_000),
             "share of the link that calls, games and marked packets may have before all flows; 0: they have none";
         expedited_dscp: Marks(),

@@ -1,3 +1,4 @@
+mod acknowledgments;
 mod expedited;
 mod losses;
 
