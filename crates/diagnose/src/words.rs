@@ -24,7 +24,11 @@ pub fn page(title: &str, o: &Overall) -> String {
     } else {
         write!(text, "from second {:.1} to {:.1}", o.from_s, o.to_s)
     };
-    let _ = writeln!(text, ", {} with data, {} delivered\n", o.with_data, bytes(o.counts.bytes));
+    let _ = write!(text, ", {} with data, {} delivered", o.with_data, bytes(o.counts.bytes));
+    if seconds >= 1.0 {
+        let _ = write!(text, ", {}", rate(o.counts.bytes as f64 * 8.0 / seconds));
+    }
+    text.push_str("\n\n");
     meaning(&mut text, o);
     causes(&mut text, o);
     count(&mut text, &o.counts);
@@ -44,8 +48,13 @@ fn bytes(n: u64) -> String {
     }
 }
 
+fn rate(bps: f64) -> String {
+    if bps < 1e7 { format!("{:.0} kbit/s", bps / 1e3) } else { format!("{:.1} Mbit/s", bps / 1e6) }
+}
+
+/// A part as a percentage. What is left of a sum by rounding may be less than nothing.
 fn percent(part: f64, of: f64) -> String {
-    if of > 0.0 { format!("{:.0} %", part / of * 100.0) } else { "0 %".to_owned() }
+    if of > 0.0 { format!("{:.0} %", (part / of * 100.0).max(0.0) + 0.0) } else { "0 %".to_owned() }
 }
 
 fn millis(seconds: f64) -> String {
@@ -200,7 +209,7 @@ fn worst(text: &mut String, o: &Overall) {
     if o.worst.is_empty() {
         return;
     }
-    text.push_str("The connections that stood still for longest:\n");
+    text.push_str("The connections that stood still for longest, each with the end that opened it first:\n");
     for flow in &o.worst {
         connection(text, flow);
     }
