@@ -271,18 +271,22 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
-    /// Whether the packet has the share of calls and marked packets; if so, it is charged for it. Out of line: of TCP
-    /// without a mark nothing is asked.
+    /// Whether the packet goes before all flows by the rules of [`expedited`]; if so, it is charged for that.
     #[inline]
     fn is_expedited(&mut self, now: Instant, id: FlowId, packet: &P, arrival: &Arrival) -> bool {
-        if arrival.tcp && packet.header().dscp == Dscp::DEFAULT {
+        let header = packet.header();
+        if arrival.tcp && header.dscp == Dscp::DEFAULT {
             return false;
         }
-        let room = self.queues.backlog().packets < self.config.memory_packets as usize;
-        let user = arrival.circuit.map_or_else(|| self.queues.tracker().user(id), User::circuit);
         let waiting = self.queues.state(id).waiting();
-        let asking = Asking { id, flow: self.queues.flow(id), user, header: packet.header(), waiting };
-        room && self.expedited.admits(now, &asking, &self.quic, arrival, &self.config, &self.link)
+        let asking = Asking { id, flow: self.queues.flow(id), header, waiting };
+        let kind = self.expedited.kind(now, &asking, &self.quic, &self.config, self.link.users);
+        if kind.single && self.config.new_flows_first && self.may_go_before_flows(now, id, arrival) {
+            return true;
+        }
+        let user = arrival.circuit.map_or_else(|| self.queues.tracker().user(id), User::circuit);
+        let room = self.queues.backlog().packets < self.config.memory_packets as usize;
+        kind.expedited && room && self.expedited.admits(now, user, arrival, &self.config, &self.link)
     }
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised

@@ -9,6 +9,10 @@
 //! - **Flows of small datagrams both ways** (`expedited_unmarked`) that are no QUIC: each of the latest is as small as a
 //!   frame of speech or a move of a game, and the other end answers.
 //!
+//! - **Small datagrams one by one**, as of DNS, keep-alives and `ping`, wait for no turn of a user who downloads beside
+//!   them. They are no call, so they have no part of this share, but of that of packets without data
+//!   ([`super::control`]): otherwise the queries of 100 users would leave nothing of it to a call.
+//!
 //! **Bound.** Users of the class are ranked: who needs less comes first, and among those who need about the same whoever
 //! came first. A user has the class as long as the needs of those before it and its own fit into the share. What does
 //! not fit goes back to the user's turns: one call too many is that caller's, and who floods with marked packets needs
@@ -19,13 +23,13 @@
 use narrows_flow::{Flow, FlowId};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_users::{Side, User};
-use narrows_wire::{Header, Proto};
+use narrows_wire::Header;
 
 use super::Arrival;
 use super::control::ControlShare;
 use super::quic::QuicFlows;
 use crate::taq::{DefaultConfig, Trust};
-use crate::{Counters, ShaperConfig};
+use crate::{Counters, Ppm, ShaperConfig};
 
 /// The largest IP packet of a call or a game: 30 ms of G.711 by SRTP over IPv6 are 318 bytes.
 const SMALL: Bytes = Bytes(320);
@@ -34,6 +38,12 @@ const IN_A_ROW: u8 = 8;
 /// The other end has sent something within this time: silent ends of calls send comfort noise at least each second
 /// (RFC 3389; AMR each 160 ms, Opus each 400 ms).
 const ANSWERED: Duration = Duration::from_secs(2);
+/// A datagram that comes later than this after the one before it of its flow comes by itself: calls and games send one
+/// each 10 to 60 ms.
+const BY_ITSELF: Duration = Duration::from_millis(100);
+/// The other end of a flow of single datagrams has sent something within this time: RFC 4787, section 4.3, keeps a
+/// mapping for two minutes at least, and applications that keep one alive send each 15 to 30 s.
+const ALIVE: Duration = Duration::from_secs(120);
 /// What a user needs is measured over this time, one second: then bytes are bytes a second.
 const MEASURED: Duration = Duration::from_secs(1);
 /// A user who needed nothing for this long has left the class.
@@ -55,17 +65,28 @@ struct Datagrams {
     small: u8,
     /// Whether the latest of the other direction was marked.
     answers_marked: bool,
+    /// When the latest came; zero before.
+    last: Instant,
     /// When the other direction was last heard; zero before.
     answered: Instant,
 }
 
 impl Datagrams {
     const NONE: Self =
-        Self { generation: u32::MAX, small: 0, answers_marked: false, answered: Instant::ZERO };
+        Self { generation: u32::MAX, small: 0, answers_marked: false, last: Instant::ZERO, answered: Instant::ZERO };
 
-    fn are_answered(&self, now: Instant) -> bool {
-        self.answered != Instant::ZERO && now.since(self.answered) < ANSWERED
+    fn are_answered(&self, now: Instant, within: Duration) -> bool {
+        self.answered != Instant::ZERO && now.since(self.answered) < within
     }
+}
+
+/// What a packet is by this module's rules: neither, one or both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    /// A small datagram by itself.
+    pub single: bool,
+    /// One of a call or a game, or a marked one.
+    pub expedited: bool,
 }
 
 /// A user of the class.
@@ -107,34 +128,32 @@ impl Default for Expedited {
     }
 }
 
-/// A packet that asks for the class: of which flow and user, and beside how many others of its flow.
+/// A packet that has just come: of which flow, and how many others of that wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking<'a> {
     pub id: FlowId,
     pub flow: &'a Flow,
-    pub user: User,
     pub header: &'a Header,
     pub waiting: u32,
 }
 
 impl Expedited {
-    /// Whether a packet that has just come goes before all flows; if so, it is charged to the share.
+    /// Whether a packet of this kind goes before all flows; if so, it is charged to the share.
     pub fn admits(
         &mut self,
         now: Instant,
-        asking: &Asking<'_>,
-        quic: &QuicFlows,
+        user: User,
         packet: &Arrival,
         config: &DefaultConfig,
         link: &ShaperConfig,
     ) -> bool {
         let share = Rate::from_bps(config.expedited_share.of(link.rate.as_bps()));
-        if share == Rate::from_bps(0) || !self.asks(now, asking, quic, config, link.users) {
+        if config.expedited_share == Ppm(0) {
             return false;
         }
         self.counters.arrive(packet.len);
-        let admitted = self.fits(now, asking.user, Bytes(packet.cost), share)
-            && self.used.charge(now, share, Bytes(packet.cost));
+        let cost = Bytes(packet.cost);
+        let admitted = self.fits(now, user, cost, share) && self.used.charge(now, share, cost);
         if admitted {
             self.counters.send(packet.len);
         } else {
@@ -178,33 +197,36 @@ impl Expedited {
         datagrams
     }
 
-    /// Whether a packet is one of those the class is for. Takes note of datagrams.
-    fn asks(
+    /// What a packet that has just come is. Takes note of datagrams.
+    pub fn kind(
         &mut self,
         now: Instant,
         asking: &Asking<'_>,
         quic: &QuicFlows,
         config: &DefaultConfig,
         users: Side,
-    ) -> bool {
-        let Asking { id, flow, header, waiting, .. } = *asking;
+    ) -> Kind {
+        let Asking { id, flow, header, waiting } = *asking;
         let believed = config.expedited_trust == Trust::Any || users == Side::Source;
         let marked = believed && config.expedited_dscp.has(header.dscp);
         if header.fragment {
             // Fragments of one datagram keep together.
-            return false;
+            return Kind::default();
         }
-        if header.key.proto != Proto::UDP {
-            return marked && (waiting == 0 || header.tcp.is_none());
+        if header.tcp.is_some() {
+            return Kind { single: false, expedited: marked && waiting == 0 };
         }
         let datagrams = self.datagrams(id, flow);
         let small = header.len <= SMALL;
         datagrams.small = if small { (datagrams.small + 1).min(IN_A_ROW) } else { 0 };
-        let answers = datagrams.are_answered(now);
-        if marked || (answers && datagrams.answers_marked && small) {
-            return true;
+        let last = core::mem::replace(&mut datagrams.last, now);
+        let answers = datagrams.are_answered(now, ANSWERED);
+        let call = config.expedited_unmarked && datagrams.small == IN_A_ROW && !quic.is_known(id, flow);
+        let apart = last == Instant::ZERO || now.since(last) >= BY_ITSELF;
+        Kind {
+            single: small && waiting == 0 && apart && datagrams.are_answered(now, ALIVE),
+            expedited: marked || (answers && small && (datagrams.answers_marked || call)),
         }
-        config.expedited_unmarked && answers && datagrams.small == IN_A_ROW && !quic.is_known(id, flow)
     }
 
     /// Notes that a user asks for `cost` bytes, and whether what it needs fits into the share beside those before it.

@@ -131,3 +131,29 @@ fn a_washed_packet_has_no_mark() {
         assert_eq!(b.get().map(|p| p.header.dscp.get()), Some(left));
     }
 }
+
+/// One of 90 bytes each half second, to a user of whom two packets wait all the time.
+#[test]
+fn single_small_datagrams_wait_for_no_turn_of_their_users_downloads() {
+    let query = Call { user: 1, len: 90, ..G711 };
+    let waits = |settings: &[(&str, &str)], answered: bool| {
+        let mut b = Bench::new(settings);
+        (1..=100).for_each(|user| (0..8).for_each(|nth| b.put(data(user, nth))));
+        (0..200).for_each(|_| drop(b.get()));
+        (0..5_u64).all(|nth| {
+            if answered {
+                let up = datagram(&query, 0, nth);
+                b.back(Record { header: Header { key: up.header.key.reverse(), ..up.header }, ..up });
+            }
+            b.put(datagram(&query, 0, nth));
+            let first = b.get().map(|p| p.header.tcp.is_none());
+            (0..99).for_each(|_| drop(b.get()));
+            b.wait(500);
+            // The first one is a new flow's.
+            nth == 0 || first == Some(true)
+        })
+    };
+    assert!(waits(&[], true));
+    assert!(!waits(&[], false), "anybody may send to a user: nothing has answered");
+    assert!(!waits(&[("new_flows_first", "off")], true));
+}
