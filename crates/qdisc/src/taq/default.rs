@@ -189,14 +189,13 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         let idle = self.queues.state(id).waiting() == 0;
-        if !idle && arrival.tcp && packet.header().tcp.is_some_and(|tcp| tcp.payload == 0) {
-            self.filter_acknowledgments(id, packet.header(), verdicts);
-        }
         let first = control::goes_first(&self.config, packet.header(), idle);
         if (first && self.may_go_before_flows(now, id, &arrival))
             || self.is_expedited(now, id, &packet, &arrival)
         {
             self.queues.push_control(id, packet);
+        } else if first && !idle && self.is_last_superseded(id, packet.header()) {
+            self.supersede(id, packet, verdicts);
         } else {
             let timestamps = packet.header().tcp.and_then(|tcp| tcp.timestamps);
             let repairs = seen.kind == PacketKind::Retransmission && self.overtakes(id, timestamps);
@@ -256,16 +255,18 @@ impl<P: Packet> DefaultMode<P> {
         room && self.queues.may_send_control(now, id, packet)
     }
 
-    /// Discards the acknowledgment that waits last in the flow's queue if this later one says all that it says.
+    /// Whether the acknowledgment that waits last in the flow's queue says nothing that this later one does not.
     /// Acknowledgments wait in a flow's queue only beyond the share of packets without data: where the link is so much
     /// thinner than the way of the data that they fill it (RFC 3449, section 5.2.1).
+    fn is_last_superseded(&self, id: FlowId, later: &Header) -> bool {
+        let last = self.queues.back(id).filter(|_| self.config.ack_filter);
+        last.is_some_and(|last| acks::superfluous(self.queues.packet(last).header(), later))
+    }
+
+    /// Puts an acknowledgment in the place of the one that waits last: the flow keeps its turn, and has no other.
     #[cold]
-    fn filter_acknowledgments(&mut self, id: FlowId, later: &Header, verdicts: &mut Verdicts<P>) {
-        let Some(last) = self.queues.back(id).filter(|_| self.config.ack_filter) else { return };
-        if !acks::superfluous(self.queues.packet(last).header(), later) {
-            return;
-        }
-        if let Some(packet) = self.queues.take(id, last) {
+    fn supersede(&mut self, id: FlowId, later: P, verdicts: &mut Verdicts<P>) {
+        if let Some(packet) = self.queues.replace_last(id, later) {
             self.counters.suppressed += 1;
             verdicts.push(Verdict::Suppressed { packet });
         }

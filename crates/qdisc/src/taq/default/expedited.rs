@@ -72,8 +72,13 @@ struct Datagrams {
 }
 
 impl Datagrams {
-    const NONE: Self =
-        Self { generation: u32::MAX, small: 0, answers_marked: false, last: Instant::ZERO, answered: Instant::ZERO };
+    const NONE: Self = Self {
+        generation: u32::MAX,
+        small: 0,
+        answers_marked: false,
+        last: Instant::ZERO,
+        answered: Instant::ZERO,
+    };
 
     fn are_answered(&self, now: Instant, within: Duration) -> bool {
         self.answered != Instant::ZERO && now.since(self.answered) < within

@@ -485,6 +485,19 @@ impl<P: Packet> FlowQueues<P> {
         self.release(at)
     }
 
+    /// Puts a packet in the place of the newest of a flow that has one, which it gives out.
+    pub fn replace_last(&mut self, id: FlowId, packet: P) -> Option<P> {
+        let at = self.back(id)?;
+        let (new, old) = (packet.len(), self.packet(at).len());
+        let queue = &mut self.flows[id.index()].queue;
+        let before = queue.bytes;
+        queue.bytes = before - old.get() as u32 + new.get() as u32;
+        self.backlog.sub(old);
+        self.backlog.add(new);
+        self.longest.update(&mut self.flows, id.0, before);
+        self.packets[at as usize].replace(packet)
+    }
+
     /// Takes a packet out that is lost.
     pub fn drop(&mut self, now: Instant, id: FlowId, at: u32) -> Option<P> {
         let packet = self.take(id, at)?;
