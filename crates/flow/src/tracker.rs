@@ -148,6 +148,14 @@ impl Tracker {
         Some(id)
     }
 
+    /// Takes what the last packet of the other direction left to be told: whether a new connection began. The next
+    /// observation tells it no more.
+    pub fn take_restart(&mut self, id: FlowId) -> bool {
+        let restarted = self.table.slots[id.index()].flags.take(FlowFlags::REPORT_RESTARTED);
+        self.counters.restarted += u64::from(restarted);
+        restarted
+    }
+
     /// Takes a packet of the flow that the discipline dropped.
     pub fn dropped(&mut self, now: Instant, id: FlowId, h: &Header) {
         self.event(now, id, |flow, _| flow.drop_packet(h));

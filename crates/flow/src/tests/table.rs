@@ -129,7 +129,8 @@ fn records_expire_and_sooner_when_the_connection_has_ended() {
     let waiting = establish(&mut t, ms(0), 2);
     t.queued(waiting);
     t.forward(ms(1000), &segment(download(0), FIN_ACK, 200, 0));
-    t.reverse(ms(1001), &segment(download(0).reverse(), FIN_ACK, 501, 0));
+    let ends = TcpHeader { ack: SeqNum(201), flags: FIN_ACK, ..TcpHeader::default() };
+    t.reverse(ms(1001), &header(download(0).reverse(), ends));
     assert!(t.flow(t.lookup(&download(0)).unwrap()).closed());
     settle(&mut t, ms(10_000));
     assert_eq!(t.len(), 3);
