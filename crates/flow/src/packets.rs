@@ -102,7 +102,7 @@ impl Flow {
         if tcp.flags.has(Flags::SYN) {
             return self.arrive_syn(now, tcp, config);
         }
-        if self.sequence.is_plausible(tcp.seq, tcp.seq_end()) {
+        if self.round_trip.is_timing_sender() && self.sequence.is_plausible(tcp.seq, tcp.seq_end()) {
             self.round_trip.time_answer(now, &mut self.epoch, config);
             self.round_trip.hear_echo(now, tcp);
         }

@@ -131,7 +131,7 @@ impl Sequence {
     /// Takes a segment `[seq, end)` that is not empty, of a flow whose epoch has this length.
     pub(crate) fn take(&mut self, now: Instant, seq: SeqNum, end: SeqNum, epoch: Duration) -> Place {
         if self.has_ack {
-            if !self.is_plausible(seq, end) {
+            if seq != self.max && !self.is_plausible(seq, end) {
                 if end.before(self.acked) {
                     return Place::Bygone;
                 }

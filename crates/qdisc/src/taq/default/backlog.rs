@@ -51,7 +51,7 @@ impl<P: Packet> DefaultMode<P> {
         if waiting <= limit || grace || state.repair.is_open(now, patience) {
             return;
         }
-        if let Some(at) = repair::pick(&self.queues, id) {
+        if let Some(at) = repair::pick(&mut self.queues, id) {
             self.mark_or_drop(now, id, at, verdicts);
         }
     }
@@ -148,7 +148,7 @@ impl<P: Packet> DefaultMode<P> {
         while self.queues.turns().flows() > 0 && self.is_over_limit() {
             // Where no flow has more than a packet or two, the one that is served last.
             let Some(id) = self.queues.victim(self.config.memory_packets as usize) else { return };
-            let Some(at) = repair::pick(&self.queues, id).or(self.queues.back(id)) else { return };
+            let Some(at) = repair::pick(&mut self.queues, id).or(self.queues.back(id)) else { return };
             self.drop_at(now, id, at, Reason::OverLimit, verdicts);
         }
     }

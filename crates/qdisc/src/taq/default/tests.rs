@@ -1,5 +1,6 @@
 mod acknowledgments;
 mod expedited;
+mod forged;
 mod losses;
 
 use std::net::IpAddr;
@@ -74,13 +75,17 @@ impl Bench {
     }
     /// The handshake of a download: 100 ms to the server and back, nothing to the user.
     fn connect(&mut self, user: u8) {
+        self.connect_over(user, 100);
+    }
+    /// The same with so many milliseconds to the server and back.
+    fn connect_over(&mut self, user: u8, far_ms: u64) {
         let with_scale = |mut p: Record| {
             let tcp = p.header.tcp.as_mut().unwrap();
             (tcp.window_scale, tcp.mss) = (Some(7), Some(1460));
             p
         };
         self.back(with_scale(segment(key(user).reverse(), Flags::SYN, 0, 0, 0)));
-        self.wait(100);
+        self.wait(far_ms);
         self.put(with_scale(segment(key(user), Flags::SYN.and(Flags::ACK), 1000, 1, 0)));
         assert!(self.get().is_some());
         self.back(segment(key(user).reverse(), Flags::ACK, 1, 1001, 0));
@@ -301,6 +306,7 @@ fn a_copy_that_acknowledges_more_than_its_original_is_sent() {
     }
     assert_eq!((b.verdicts.len(), b.order().len()), (0, 4));
     b.put(data(1, 1));
+    b.wait(150);
     assert_eq!(b.order().len(), 1);
     let mut copy = data(1, 1);
     copy.header.tcp.as_mut().unwrap().ack = SeqNum(500);
@@ -515,6 +521,11 @@ fn a_late_retransmission_overtakes_and_no_older_timestamp_follows_it() {
         .collect();
     assert_eq!(mine[0].seq, SeqNum(1001), "the repair comes first");
     assert!(mine.iter().all(|t| t.timestamps.unwrap().0 >= 1_000_000), "{mine:?}");
+    assert_eq!(b.q.counters.restamped, mine.len() as u64 - 1);
+    // What comes afterwards leaves as it came.
+    b.put(data(9, 9));
+    let stamp = |p: Record| p.header.tcp.unwrap().timestamps.unwrap().0;
+    assert_eq!(b.get().map(stamp), Some(1001 + 9 * MSS));
 }
 
 #[test]

@@ -2,11 +2,17 @@
 
 use super::*;
 
-/// Five segments have left, and the first is acknowledged; the round trip is 100 ms, 50 of them have passed.
+/// Five segments have left after a wait, and the first is acknowledged; the round trip is 100 ms, 50 of them have
+/// passed.
 fn sent() -> Bench {
+    sent_after(150)
+}
+
+fn sent_after(waited_ms: u64) -> Bench {
     let mut b = Bench::new(&[]);
     b.connect(1);
     (0..5).for_each(|nth| b.put(data(1, nth)));
+    b.wait(waited_ms);
     assert_eq!(b.order().len(), 5);
     b.ack(1, 1001 + MSS);
     b.wait(50);
