@@ -383,7 +383,8 @@ impl<P: Packet> DefaultMode<P> {
         let Some(Segment { seq, end, payload, told }) = leaving.tcp else { return };
         let flow = self.queues.flow(id);
         let max_seq = flow.max_seq();
-        let held = true;
+        let held = leaving.waited > duplicates::SHORTEST_TIMEOUT
+            || duplicates::path(flow).is_some_and(|path| leaving.waited > path);
         let state = self.queues.state_mut(id);
         let waiting = state.waiting();
         state.clamp.note_departure(end, payload > 0, waiting, max_seq);

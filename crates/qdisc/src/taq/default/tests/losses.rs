@@ -71,3 +71,22 @@ fn once_repaired_it_shows_no_more() {
     b.ack(1, 1001 + 3 * MSS);
     assert!(!passes(&mut b, 3));
 }
+
+/// A tail loss probe comes after two round trips (RFC 8985, section 7.2), and the path without a wait is known to the
+/// sender: what did not wait here was sent again because it was lost.
+#[test]
+fn a_copy_of_what_was_not_held_is_a_probe() {
+    assert!(passes(&mut sent_after(99), 1), "less than a round trip");
+    assert!(!passes(&mut sent_after(101), 1));
+    // Over a satellite: no sender gives up within 200 ms more than it knows.
+    let waits = |ms: u64| {
+        let mut b = Bench::new(&[]);
+        b.connect_over(1, 600);
+        b.put(data(1, 0));
+        b.wait(ms);
+        assert_eq!(b.order().len(), 1);
+        b.wait(300);
+        passes(&mut b, 0)
+    };
+    assert!(waits(200) && !waits(201));
+}
