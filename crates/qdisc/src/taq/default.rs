@@ -13,6 +13,7 @@
 //!   handshake, one-way view, another transport.
 //! - **Calls, games and marked packets first**, up to a share of the link ([`expedited`]).
 //! - **QUIC**, known by its handshake, is held rather than dropped ([`quic`]).
+//! - **Other datagrams** wait as long as their flow needs no more than its share, whole ([`datagrams`]).
 //! - **Memory bounds** ([`backlog`]).
 //! - **Admission control** ([`super::admission`]): new pools wait when a round takes longer than a stall may last.
 //!
@@ -25,6 +26,7 @@
 mod backlog;
 mod clamp;
 mod control;
+mod datagrams;
 mod duplicates;
 mod expedited;
 #[cfg(feature = "handover")]
@@ -198,6 +200,11 @@ impl<P: Packet> DefaultMode<P> {
         let idle = self.queues.state(id).waiting() == 0;
         if !idle && arrival.tcp && packet.header().tcp.is_some_and(|tcp| tcp.payload == 0) {
             self.filter_acknowledgments(id, packet.header(), verdicts);
+        }
+        if !arrival.tcp && self.refuses(now, id, packet.header(), idle) {
+            self.loss.drop(now);
+            self.counters.drop_packet(packet, Reason::Sojourn, verdicts);
+            return;
         }
         let first = control::goes_first(&self.config, packet.header(), idle);
         if (first && self.may_go_before_flows(now, id, &arrival))

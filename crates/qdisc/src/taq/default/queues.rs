@@ -19,6 +19,7 @@ use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
 
 use super::Arrival;
 use super::clamp::WindowClamp;
+use super::datagrams::Datagrams;
 use super::duplicates::Departures;
 use super::repair::PendingRepair;
 use super::turns::{FlowTurn, Rules, Sent, Turns};
@@ -78,12 +79,13 @@ pub struct FlowState {
     pub clamp: WindowClamp,
     pub repair: PendingRepair,
     pub raised: Raised,
+    pub datagrams: Datagrams,
     pub departures: Departures,
 }
 
 const _: () = assert!(size_of::<FlowState>() == 3 * 64);
 const _: () = assert!(core::mem::offset_of!(FlowState, turn) < 64);
-const _: () = assert!(core::mem::offset_of!(FlowState, departures) < 2 * 64);
+const _: () = assert!(core::mem::offset_of!(FlowState, departures) == 2 * 64 - 16);
 
 impl FlowState {
     /// A new connection of these addresses. What waits, waits on.
