@@ -79,6 +79,7 @@ impl Flow {
             | FlowFlags::ACTIVE
             | FlowFlags::PROVEN
             | FlowFlags::LISTED
+            | FlowFlags::CROWD
             | FlowFlags::LIST_PROVEN;
         let mut flags = self.flags;
         flags.keep(kept);

@@ -79,7 +79,7 @@ impl Tracker {
         let config = config.clamped();
         Self {
             config,
-            table: Table::new(config.capacity, seed),
+            table: Table::new(config.capacity, config.users, seed),
             wheel: Wheel::new(),
             by_phase: [0; Phase::ALL.len()],
             active: Active::new(config.capacity, seed),
