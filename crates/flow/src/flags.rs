@@ -48,6 +48,8 @@ impl FlowFlags {
     pub(crate) const OVERLAP: u32 = 1 << 19;
     /// The segment that just arrived was out of any window.
     pub(crate) const OUT_OF_WINDOW: u32 = 1 << 20;
+    /// When it was put on its eviction list, its user had more flows than are kept for one.
+    pub(crate) const CROWD: u32 = 1 << 21;
 
     pub(crate) const fn has(self, bits: u32) -> bool {
         self.0 & bits == bits

@@ -8,7 +8,7 @@
 
 use narrows_units::{Duration, Instant, Rate, SeqNum};
 use narrows_users::{User, UserRule};
-use narrows_wire::FlowKey;
+use narrows_wire::{FlowKey, TcpHeader};
 
 use crate::TrackerConfig;
 use crate::epoch::Epoch;
@@ -79,6 +79,7 @@ impl Flow {
             | FlowFlags::ACTIVE
             | FlowFlags::PROVEN
             | FlowFlags::LISTED
+            | FlowFlags::CROWD
             | FlowFlags::LIST_PROVEN;
         let mut flags = self.flags;
         flags.keep(kept);
@@ -131,6 +132,22 @@ impl Flow {
     #[must_use]
     pub const fn max_seq(&self) -> SeqNum {
         self.sequence.max()
+    }
+    /// The highest cumulative acknowledgment seen in the other direction.
+    #[must_use]
+    pub const fn highest_ack(&self) -> Option<SeqNum> {
+        self.sequence.highest_ack()
+    }
+    /// Whether an acknowledgment can be one of data that has passed here: not of any that has not, and no older than
+    /// what may still be under way. Nothing else of a packet that acknowledges anything else is to be believed.
+    #[must_use]
+    pub fn permits(&self, ack: SeqNum) -> bool {
+        self.sequence.permits(ack)
+    }
+    /// Whether a segment that has arrived is of the numbers that the sender has come to, as far as is known.
+    #[must_use]
+    pub fn has_passed(&self, tcp: &TcpHeader) -> bool {
+        tcp.seq_end().at_or_before(self.max_seq()) && self.sequence.is_plausible(tcp.seq, tcp.seq_end())
     }
     /// Packets of this flow dropped here this epoch.
     #[must_use]
@@ -225,6 +242,11 @@ impl Flow {
     pub fn is_call(&self) -> bool {
         self.initiator() == Some(false)
     }
+    /// Whether it began with a SYN of the other direction, as far as is known.
+    #[must_use]
+    pub fn is_called_for(&self) -> bool {
+        self.initiator() == Some(true)
+    }
     /// Whether the destination opened the connection; `None` where no SYN or SYN|ACK was seen, and for what is not TCP.
     pub(crate) const fn initiator(&self) -> Option<bool> {
         self.flags.initiator()
@@ -241,10 +263,6 @@ impl Flow {
     /// Retransmissions this epoch.
     pub(crate) const fn retx_pkts(&self) -> u32 {
         self.epoch.retx_pkts() as u32
-    }
-    /// The highest cumulative acknowledgment seen in the other direction.
-    pub(crate) const fn highest_ack(&self) -> Option<SeqNum> {
-        self.sequence.highest_ack()
     }
     /// Consecutive epochs without a packet of data, up to the last one that ended.
     pub(crate) const fn silent_epochs(&self) -> u32 {

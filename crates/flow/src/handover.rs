@@ -15,7 +15,7 @@ const IN_USE: usize = 4096;
 const OTHERS: usize = 512;
 
 /// Facts about a record's place, not about its flow.
-const OF_THE_PLACE: u32 = FlowFlags::LIVE | FlowFlags::LISTED | FlowFlags::LIST_PROVEN;
+const OF_THE_PLACE: u32 = FlowFlags::LIVE | FlowFlags::LISTED | FlowFlags::LIST_PROVEN | FlowFlags::CROWD;
 
 impl Tracker {
     /// The flows that are worth telling, the one longest unheard of first: of those in use the last [`IN_USE`] heard

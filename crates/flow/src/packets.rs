@@ -5,7 +5,7 @@
 //! - it is a keep-alive (RFC 9293, section 3.8.4): at most one byte, just below the next to be sent;
 //! - it is a zero-window probe (section 3.8.6.1): at most one byte at the edge of a window the receiver has closed.
 
-use narrows_units::Instant;
+use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, Header, TcpHeader};
 
 use crate::TrackerConfig;
@@ -93,23 +93,32 @@ impl Flow {
         };
         self.flags.set(FlowFlags::TCP);
         if tcp.flags.has(Flags::RST) {
-            self.close();
+            // The sender's next number, or one that was acknowledged (RFC 9293, section 3.10.7.1).
+            if self.sequence.is_plausible(tcp.seq, tcp.seq) {
+                self.close();
+            }
             return PacketKind::Rst;
         }
         if tcp.flags.has(Flags::SYN) {
             return self.arrive_syn(now, tcp, config);
         }
-        self.round_trip.time_answer(now, &mut self.epoch, config);
-        self.round_trip.hear_echo(now, tcp);
+        if self.round_trip.is_timing_sender() && self.sequence.is_plausible(tcp.seq, tcp.seq_end()) {
+            self.round_trip.time_answer(now, &mut self.epoch, config);
+            self.round_trip.hear_echo(now, tcp);
+        }
         self.see_twice();
         let kind = self.classify(now, tcp);
+        if kind == PacketKind::Retransmission && self.flags.has(FlowFlags::OUT_OF_WINDOW) {
+            // A sender that lives sends it no more: it says nothing of this one.
+            return kind;
+        }
         if matches!(
             kind,
             PacketKind::New | PacketKind::Fin | PacketKind::Reordered | PacketKind::Retransmission
         ) {
             self.data(now, tcp, kind, config);
         }
-        if tcp.flags.has(Flags::FIN) {
+        if tcp.flags.has(Flags::FIN) && self.has_passed(tcp) {
             self.flags.set(FlowFlags::FIN);
             self.close_if_both_finished();
         }
@@ -165,6 +174,10 @@ impl Flow {
             Place::Doubted => {
                 self.flags.set(FlowFlags::OUT_OF_WINDOW);
                 fresh
+            }
+            Place::Bygone => {
+                self.flags.set(FlowFlags::OUT_OF_WINDOW);
+                PacketKind::Retransmission
             }
             Place::Elsewhere => {
                 self.flags.set(FlowFlags::OUT_OF_WINDOW);
@@ -267,38 +280,53 @@ impl Flow {
     pub(crate) fn on_reverse(&mut self, now: Instant, tcp: &TcpHeader, waits: bool, config: &TrackerConfig) {
         self.seen = Coarse::at(now);
         if tcp.flags.has(Flags::RST) {
-            self.close();
+            // One without ACK cannot be judged: what is acknowledged later shows that it was none.
+            if !tcp.flags.has(Flags::ACK) || self.believes(tcp.ack) {
+                self.close();
+            }
             return;
         }
         if tcp.flags.has(Flags::SYN) {
             self.on_reverse_syn(now, tcp, config);
-        } else if tcp.flags.has(Flags::ACK) {
+        }
+        if !tcp.flags.has(Flags::ACK) || !self.believes(tcp.ack) {
+            return;
+        }
+        if !tcp.flags.has(Flags::SYN) {
             if self.flags.has(FlowFlags::ONCE) {
                 self.flags.set(FlowFlags::PROVEN);
             }
             self.round_trip.await_echo(now, tcp, waits);
         }
-        if tcp.flags.has(Flags::ACK) {
-            self.on_reverse_ack(now, tcp, config);
-        }
+        self.on_reverse_ack(now, tcp, config);
         if tcp.flags.has(Flags::FIN) {
             self.flags.set(FlowFlags::REVERSE_FIN);
             self.close_if_both_finished();
         }
     }
 
-    fn on_reverse_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
-        if self.sequence.is_ahead(tcp.ack) {
-            if !self.sequence.believe(tcp.ack) {
-                return;
-            }
+    /// Whether an acknowledgment can be one of this flow's data, as far as is known. If it is of a segment that was
+    /// doubted, the record goes on from there.
+    fn believes(&mut self, ack: SeqNum) -> bool {
+        if !self.sequence.is_known() || self.sequence.permits(ack) {
+            return true;
+        }
+        let told = self.sequence.believe(ack);
+        if told {
             self.round_trip.stop();
         }
+        told
+    }
+
+    fn on_reverse_ack(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) {
         if self.sequence.highest_ack().is_some_and(|known| tcp.ack.before(known)) {
             return;
         }
         self.flags.put(FlowFlags::ZERO_WINDOW, tcp.window == 0);
         if self.sequence.acknowledge(tcp.ack) {
+            if !self.flags.has(FlowFlags::FIN | FlowFlags::REVERSE_FIN) {
+                self.flags.clear(FlowFlags::CLOSED);
+            }
             self.round_trip.time_ack(now, tcp.ack, &mut self.epoch, config);
         }
     }

@@ -170,6 +170,11 @@ impl RoundTrip {
         }
     }
 
+    /// Whether something that passed on its way to the sender is timed.
+    pub(crate) const fn is_timing_sender(&self) -> bool {
+        self.timing_sender
+    }
+
     /// Notes that such a packet passes again: the answer is most likely to this one.
     pub(crate) fn time_sender_again(&mut self, now: Instant) {
         if self.timing_sender {

@@ -10,9 +10,13 @@ use crate::Ranges;
 use crate::ranges::MAX_SPAN;
 use crate::times::Micros;
 
-/// Distance in bytes beyond what has been seen up to which a segment is believed by itself. On a thin link nobody has
-/// so much under way; a segment beyond it was forged, or many have passed elsewhere.
-const JUMP: i32 = 4 << 20;
+/// Windows that a segment may lie beyond what has been seen, or before what is acknowledged: a sender that doubles its
+/// window may lose all of it on the way here, and its path may hold as much again.
+const WINDOWS: u32 = 4;
+/// Bounds of that in bytes. Within the lower one nearly all senders begin and go on after a pause; a stranger who knows
+/// no number hits it once in 32 768 guesses. Beyond the upper one a thin link has nothing under way.
+const LEAST_REACH: u32 = 64 << 10;
+const MOST_REACH: u32 = 4 << 20;
 
 /// Ranges of missing bytes.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +40,10 @@ pub(crate) enum Place {
     Repeated,
     /// A later segment overtook it on its way here.
     Reordered,
-    /// Its end is too far ahead to be believed.
+    /// It is too far ahead to be believed.
     Doubted,
+    /// It is so far behind what is acknowledged that no sender repeats it.
+    Bygone,
     /// No window reaches there: the record starts anew from this segment.
     Elsewhere,
 }
@@ -124,12 +130,16 @@ impl Sequence {
 
     /// Takes a segment `[seq, end)` that is not empty, of a flow whose epoch has this length.
     pub(crate) fn take(&mut self, now: Instant, seq: SeqNum, end: SeqNum, epoch: Duration) -> Place {
-        if self.has_ack && end.distance_from(self.max) > JUMP {
-            // Believed as soon as the receiver acknowledges it.
-            self.doubted = end;
-            return Place::Doubted;
-        }
-        if end.distance_from(self.max).unsigned_abs() > MAX_SPAN {
+        if self.has_ack {
+            if seq != self.max && !self.is_plausible(seq, end) {
+                if end.before(self.acked) {
+                    return Place::Bygone;
+                }
+                // Believed as soon as the receiver acknowledges it.
+                self.doubted = end;
+                return Place::Doubted;
+            }
+        } else if end.distance_from(self.max).unsigned_abs() > MAX_SPAN {
             self.start_from(end);
             return Place::Elsewhere;
         }
@@ -145,6 +155,21 @@ impl Sequence {
         }
         self.max = end;
         place
+    }
+
+    /// Bytes beyond what has been seen, or before what is acknowledged, in which a number is believed.
+    fn reach(&self) -> u32 {
+        let window = (self.max - self.acked).min(MOST_REACH);
+        (window * WINDOWS).clamp(LEAST_REACH, MOST_REACH)
+    }
+
+    /// Whether a segment `[seq, end)` lies where the sender can be, as far as is known. Both may be the number after
+    /// what has been seen.
+    pub(crate) fn is_plausible(&self, seq: SeqNum, end: SeqNum) -> bool {
+        let reach = self.reach();
+        // On the circle of numbers, from `reach` before what is acknowledged to `reach` beyond what was seen.
+        let span = (self.max - self.acked).saturating_add(end - seq).saturating_add(2 * reach);
+        !self.known || !self.has_ack || (end - self.acked).wrapping_add(reach) <= span
     }
 
     /// Within half an epoch of the skip, a segment in a hole was overtaken on its way here. Later it is the repair of a
@@ -216,9 +241,12 @@ impl Sequence {
         true
     }
 
-    /// Whether `ack` is of bytes that have not passed here, as far as can be known (RFC 9293, section 3.10.7.4).
-    pub(crate) fn is_ahead(&self, ack: SeqNum) -> bool {
-        self.known && self.max.before(ack)
+    /// Whether `ack` can be an acknowledgment of bytes that have passed here: not of any that have not (RFC 9293,
+    /// section 3.10.7.4), and no older than those that may still be under way (RFC 5961, section 5.2).
+    pub(crate) fn permits(&self, ack: SeqNum) -> bool {
+        let back = self.max - ack;
+        let most = if self.has_ack { (self.max - self.acked).saturating_add(self.reach()) } else { MAX_SPAN };
+        self.known && back <= most
     }
 
     /// Believes the doubted segment, of which `ack` says that it has passed elsewhere, as while the box let all traffic

@@ -4,9 +4,13 @@
 //! a handshake or a single packet was seen and for those that ended, which go first, and one for the rest. A flow with
 //! packets waiting is never evicted; one that is met on a list leaves it, and is put back when its last packet has
 //! left. So both eviction and all that keeps the order take constant time on average.
+//!
+//! Flows of a user who has more than an eighth of the table go among the first as well: a window scale is said once in
+//! a connection's life, and whoever sends two packets each to fresh ports must not have the box forget those of others.
 
 use narrows_lists::{Chains, Links, List, NIL, chained, linked, prefetch};
 use narrows_units::Instant;
+use narrows_users::UserRule;
 use narrows_wire::FlowKey;
 
 use crate::flags::FlowFlags;
@@ -80,6 +84,40 @@ pub(crate) struct Table {
     capacity: usize,
     /// The cheap, and the proven.
     lists: [List<ByAge>; 2],
+    crowds: Crowds,
+}
+
+/// How many flows each user has, by hash: two users with one are counted together.
+#[derive(Clone, Debug)]
+struct Crowds {
+    users: UserRule,
+    seed: u64,
+    flows: Box<[u32; CROWDS]>,
+    most: u32,
+}
+
+/// Counts of users: so many that a user seldom shares one with another who has a crowd.
+const CROWDS: usize = 1024;
+/// Part of the table, as its inverse, that is kept for one user while there is need.
+const FOR_ONE_USER: usize = 8;
+/// Flows that are kept for one user however small the table: two or three pages with all they call for.
+const FOR_ANY_USER: usize = 64;
+
+impl Crowds {
+    fn new(capacity: usize, users: UserRule, seed: u64) -> Self {
+        let most = (capacity / FOR_ONE_USER).max(FOR_ANY_USER) as u32;
+        Self { users, seed, flows: Box::new([0; CROWDS]), most }
+    }
+
+    /// The count of the user of a flow, by its addresses and ports alone: who opened it is learned later.
+    fn count(&mut self, key: &FlowKey) -> &mut u32 {
+        let user = self.users.user(key, None);
+        &mut self.flows[FlowKey::of_host(user.bits()).hash(self.seed) as usize % CROWDS]
+    }
+
+    fn is_one(&mut self, key: &FlowKey) -> bool {
+        *self.count(key) > self.most
+    }
 }
 
 /// What became of a request for a record.
@@ -93,7 +131,7 @@ impl Table {
     /// The order is kept to 2^11 units of [`Coarse`], 2.1 s: a busy flow is moved so seldom that it costs nothing.
     const GRAIN: u32 = 11;
 
-    pub(crate) fn new(capacity: usize, seed: u64) -> Self {
+    pub(crate) fn new(capacity: usize, users: UserRule, seed: u64) -> Self {
         // The largest power of two that leaves at most two buckets a flow.
         let buckets = 1usize << (2 * capacity).ilog2();
         Self {
@@ -106,6 +144,7 @@ impl Table {
             live: 0,
             capacity,
             lists: [List::EMPTY; 2],
+            crowds: Crowds::new(capacity, users, seed),
         }
     }
 
@@ -199,6 +238,7 @@ impl Table {
             slot
         };
         self.chains.push(&mut self.slots, bucket, slot);
+        *self.crowds.count(&key) += 1;
         self.live += 1;
         self.list(slot);
         Some(Made { slot, evicted })
@@ -207,7 +247,9 @@ impl Table {
     /// Forgets a flow; its slot is free.
     pub(crate) fn remove(&mut self, slot: u32) {
         self.unlist(slot);
-        let bucket = self.bucket(&self.slots[slot as usize].key);
+        let key = self.slots[slot as usize].key;
+        *self.crowds.count(&key) -= 1;
+        let bucket = self.bucket(&key);
         self.chains.remove(&mut self.slots, bucket, slot);
         let flow = &mut self.slots[slot as usize];
         flow.flags.keep(0);
@@ -231,7 +273,7 @@ impl Table {
 
     /// Whether it belongs to the flows that are evicted last.
     pub(crate) fn is_dear(flow: &Flow) -> bool {
-        flow.flags.has(FlowFlags::PROVEN) && !flow.flags.has(FlowFlags::CLOSED)
+        flow.flags.has(FlowFlags::PROVEN) && !flow.flags.any(FlowFlags::CLOSED | FlowFlags::CROWD)
     }
 
     /// Whether a flow that was heard of now, and before that at `before`, has another place in line.
@@ -254,6 +296,7 @@ impl Table {
         if flow.flags.has(FlowFlags::LISTED) {
             return;
         }
+        flow.flags.put(FlowFlags::CROWD, self.crowds.is_one(&flow.key));
         let dear = Self::is_dear(flow);
         flow.flags.set(FlowFlags::LISTED);
         flow.flags.put(FlowFlags::LIST_PROVEN, dear);
@@ -285,5 +328,6 @@ impl Table {
         self.slots.capacity() * size_of::<Flow>()
             + self.hooks.capacity() * size_of::<Hooks>()
             + self.chains.memory()
+            + size_of_val(&*self.crowds.flows)
     }
 }

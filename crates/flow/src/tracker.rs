@@ -79,7 +79,7 @@ impl Tracker {
         let config = config.clamped();
         Self {
             config,
-            table: Table::new(config.capacity, seed),
+            table: Table::new(config.capacity, config.users, seed),
             wheel: Wheel::new(),
             by_phase: [0; Phase::ALL.len()],
             active: Active::new(config.capacity, seed),
@@ -146,6 +146,14 @@ impl Tracker {
             }
         }
         Some(id)
+    }
+
+    /// Takes what the last packet of the other direction left to be told: whether a new connection began. The next
+    /// observation tells it no more.
+    pub fn take_restart(&mut self, id: FlowId) -> bool {
+        let restarted = self.table.slots[id.index()].flags.take(FlowFlags::REPORT_RESTARTED);
+        self.counters.restarted += u64::from(restarted);
+        restarted
     }
 
     /// Takes a packet of the flow that the discipline dropped.

@@ -7,6 +7,12 @@
 //! medians over blocks of packets; the stream of packets is made outside the measured time. `fifo+lookup` is a
 //! drop-tail queue and one look into the flow table for each packet: what any discipline that knows flows must pay. All
 //! are told of packets that come, as the box tells of those it received together.
+//!
+//! A second table is of one flow with thousands of packets waiting, and what a packet costs whose bytes wait already,
+//! which is what somebody would send to whom a box's work matters and not the bytes (`-- deep`).
+//!
+//! With `PER_PACKET_BLOCKS=20` in the environment so many blocks are measured and no time, so that two programs can be
+//! compared by their instructions: `valgrind --tool=callgrind --toggle-collect='*per_packet*pass*'`.
 
 use std::hint::black_box;
 
@@ -27,6 +33,21 @@ const PER_FLOW: u64 = 5;
 /// only adds to it.
 const MEASURE: core::time::Duration = core::time::Duration::from_millis(400);
 const ROUNDS: usize = 3;
+/// Packets of one flow that wait in the second table.
+const DEEP: usize = 3900;
+/// Disciplines of the second table, with room for so many packets of one flow.
+const DEEP_NAMES: &[&str] = &[
+    "fifo",
+    "cake:target=5s,interval=10s",
+    "fq_codel:target=5s,interval=10s",
+    "sfq:4000",
+    "drr:4000",
+    "taq:window_clamp=off",
+    "taq:share=flow",
+    "taq",
+    "classes:borrow=on,buffer=8000",
+    "taq:paper,buffer=4000",
+];
 
 /// Flows that send in an order that repeats only after a long time.
 struct Stream {
@@ -187,6 +208,11 @@ fn pass(
     }
 }
 
+/// How long to measure, as far as is not up to the clock.
+fn blocks() -> Option<usize> {
+    std::env::var("PER_PACKET_BLOCKS").ok()?.parse().ok()
+}
+
 /// Median nanoseconds of one packet in and one out; with `acks`, and half an acknowledgment.
 fn measure(q: &mut dyn Discipline<Record>, mut stream: Stream, acks: bool) -> f64 {
     let flows = stream.keys.len();
@@ -204,7 +230,7 @@ fn measure(q: &mut dyn Discipline<Record>, mut stream: Stream, acks: bool) -> f6
     let mut times = Vec::new();
     let mut block = Vec::with_capacity(BLOCK);
     let begin = clock();
-    while begin.elapsed() < MEASURE {
+    while blocks().map_or_else(|| begin.elapsed() < MEASURE, |most| times.len() < most) {
         block.clear();
         block.extend((0..BLOCK).map(|_| {
             let (now, packet) = stream.packet();
@@ -216,6 +242,73 @@ fn measure(q: &mut dyn Discipline<Record>, mut stream: Stream, acks: bool) -> f6
     }
     times.sort_unstable_by(f64::total_cmp);
     times[times.len() / 2]
+}
+
+/// A flow of segments of one byte each, as many as may wait, and then either more of them, or copies of those in the
+/// middle with a later timestamp. Median nanoseconds of a packet.
+fn measure_deep(q: &mut dyn Discipline<Record>, copies: bool) -> f64 {
+    let key = Stream::new(1, 1).keys[0];
+    let mut now = Instant::from_nanos(1_000_000_000);
+    let mut sent = 0u32;
+    let mut packet = |now: Instant, seq: Option<u32>| {
+        sent += u32::from(seq.is_none());
+        let tcp = TcpHeader {
+            seq: SeqNum(seq.map_or(sent, |nth| (sent - nth).max(1))),
+            flags: Flags::ACK,
+            payload: 1,
+            window: 1000,
+            timestamps: Some((now.as_nanos() as u32 >> 10, 1)),
+            ..TcpHeader::default()
+        };
+        let mut r = Record::default();
+        (r.header.key, r.header.len, r.header.tcp) = (key, Bytes(53), Some(tcp));
+        r
+    };
+    let mut verdicts = Verdicts::new();
+    for _ in 0..DEEP {
+        now += Duration::from_micros(800);
+        q.enqueue(now, packet(now, None), &mut verdicts);
+    }
+    let mut times = Vec::new();
+    let begin = clock();
+    while blocks().map_or_else(|| begin.elapsed() < MEASURE, |most| times.len() < most) {
+        let start = clock();
+        for n in 0..BLOCK {
+            now += Duration::from_micros(800);
+            let place = (n as u32 * 7) % (DEEP as u32 / 2) + DEEP as u32 / 4;
+            q.enqueue(now, packet(now, copies.then_some(place)), &mut verdicts);
+            while q.backlog().packets > DEEP {
+                black_box(q.dequeue(now, &mut verdicts));
+            }
+            verdicts.clear();
+        }
+        times.push(start.elapsed().as_nanos() as f64 / BLOCK as f64);
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// The second table. A copy must cost no more than twice what an ordinary packet does.
+fn deep(wanted: &[&str]) {
+    println!("{:>8}  {:<44} {:>8} {:>9} {:>13}", "waiting", "discipline", "ns", "ns a copy", "times");
+    let link = ShaperConfig {
+        mtu: Bytes(1500),
+        users: Side::Destination,
+        ..ShaperConfig::new(Rate::from_kbps(512))
+    };
+    for name in DEEP_NAMES.iter().filter(|name| wanted.is_empty() || wanted.contains(name)) {
+        let mut best = [f64::INFINITY; 2];
+        for _ in 0..ROUNDS {
+            for copies in [false, true] {
+                let spec: Spec =
+                    if *name == "fifo" { "fifo:4000" } else { name }.parse().expect("a discipline");
+                let ns = measure_deep(&mut *spec.build(&link, 1), copies);
+                best[usize::from(copies)] = best[usize::from(copies)].min(ns);
+            }
+        }
+        let [plain, copy] = best;
+        println!("{DEEP:>8}  {name:<44} {plain:>8.1} {copy:>9.1} {:>13.2}", copy / plain);
+    }
 }
 
 /// All rows of the table. Buffers are larger than the backlog, and targets than the delay, so that what is measured is
@@ -279,6 +372,9 @@ fn main() {
     let numbers: Vec<usize> = wanted.iter().filter_map(|a| a.parse().ok()).collect();
     let names: Vec<&str> =
         wanted.iter().map(String::as_str).filter(|a| a.parse::<usize>().is_err()).collect();
+    if names.first() == Some(&"deep") {
+        return deep(&names[1..]);
+    }
     let flows = if numbers.is_empty() { vec![100, 10_000, 50_000] } else { numbers };
     let names = if names.is_empty() { NAMES.to_vec() } else { names };
     println!(
@@ -294,6 +390,7 @@ fn main() {
     }
     if wanted.is_empty() {
         verdict(&cells);
+        deep(&[]);
     }
 }
 

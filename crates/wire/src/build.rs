@@ -22,7 +22,7 @@ const FRAGMENT_HEADER: usize = 8;
 
 /// Appends the headers of the packet that `header` describes to `out` and returns the length of the whole packet. To
 /// have the payload as well, append zeros up to that length; all checksums are those of the whole packet. `id` is the
-/// identification of IPv6 fragments, and of IPv4 (RFC 6864) where the header has none.
+/// identification of fragments and of IPv4 (RFC 6864) where the header has none.
 ///
 /// `parse` returns the same `header` if it is one that `parse` can return, with these exceptions:
 /// - `len` becomes the sum of headers and `payload`. TCP reaches a longer `len` with padding after the options, if
@@ -174,7 +174,7 @@ fn ipv6(header: &Header, id: u16, total: usize, p: &mut [u8]) {
         // The last fragment, eight bytes into its packet.
         p[6] = 44;
         p[40..44].copy_from_slice(&[header.key.proto.0, 0, 0, 8]);
-        p[46..48].copy_from_slice(&id.to_be_bytes());
+        p[46..48].copy_from_slice(&header.ident.map_or(id, NonZeroU16::get).to_be_bytes());
     }
 }
 

@@ -151,7 +151,8 @@ pub struct Header {
     pub ecn: Ecn,
     /// Class of service.
     pub dscp: Dscp,
-    /// Identification of an IPv4 packet (RFC 791, section 3.1); `None` if it is zero, and in IPv6.
+    /// Identification of an IPv4 packet (RFC 791, section 3.1), or the lower half of that of a fragment in IPv6 (RFC
+    /// 8200, section 4.5); `None` if it is zero, and of whole packets in IPv6.
     pub ident: Option<NonZeroU16>,
     /// A fragment of a packet: its ports or TCP header may be missing.
     pub fragment: bool,

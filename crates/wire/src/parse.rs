@@ -91,6 +91,7 @@ fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
     };
     let tos = (fixed[0] << 4) | (fixed[1] >> 4);
     let (mut next, mut at, mut fragment, mut later) = (fixed[6], 40, false, false);
+    let mut ident = None;
     // Hop-by-hop, routing, destination options and fragment headers (RFC 8200, section 4). No real packet has more than
     // eight, so we stop there.
     for _ in 0..8 {
@@ -103,6 +104,7 @@ fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
             44 => {
                 let (Some(&n), Some(offset)) = (b.get(at), be16(b, at + 2)) else { break };
                 next = n;
+                ident = be16(b, at + 6).and_then(NonZeroU16::new);
                 at += 8;
                 fragment |= offset & 0xfff9 != 0;
                 later |= offset & 0xfff8 != 0;
@@ -119,7 +121,7 @@ fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
         addr(8),
         addr(24),
         transport,
-        Envelope { total, transport_len: total - at, tos, ident: None, fragment },
+        Envelope { total, transport_len: total - at, tos, ident: ident.filter(|_| fragment), fragment },
     ))
 }
 
@@ -351,6 +353,30 @@ mod tests {
         let (a, b) = (parse(&first).unwrap(), parse(&later).unwrap());
         assert_eq!(a.key, b.key);
         assert!(a.fragment && b.fragment && a.tcp.is_none());
+    }
+
+    /// RFC 8200, section 4.5: next header, reserved, offset in units of 8 bytes and "more", identification.
+    #[test]
+    fn fragments_of_ipv6_name_their_datagram() {
+        let with = |offset: u16| {
+            let mut b = vec![0x60, 0, 0, 0, 0, 16, 44, 64];
+            b.extend([0x20; 32]);
+            b.extend(
+                [&[17, 0][..], &offset.to_be_bytes(), &[0, 1, 0x12, 0x34], &[0, 53, 0, 99, 0, 8, 0, 0]]
+                    .concat(),
+            );
+            parse(&b).unwrap()
+        };
+        for offset in [1, 185 << 3 | 1, 370 << 3] {
+            let h = with(offset);
+            assert!(h.fragment && h.key.sport == 0, "{offset}");
+            assert_eq!(h.ident.map(NonZeroU16::get), Some(0x1234));
+        }
+        assert_eq!(
+            (with(0).fragment, with(0).ident),
+            (false, None),
+            "an atomic fragment is whole (RFC 6946)"
+        );
     }
 
     #[test]

@@ -117,3 +117,55 @@ fn an_acknowledgment_of_what_nobody_sent_moves_nothing() {
     assert_eq!(s.flow().max_seq(), SeqNum(SERVER_ISN + 101));
     assert_eq!(s.passes(50, SERVER_ISN + 101, 100), PacketKind::New);
 }
+
+#[test]
+fn an_acknowledgment_of_what_nobody_sent_says_nothing_else() {
+    let mut s = talking();
+    assert!(s.flow().permits(SeqNum(SERVER_ISN + 101)) && s.flow().permits(SeqNum(SERVER_ISN + 1)));
+    // Half of all numbers are ahead, nearly all others are older than anything that is still under way.
+    for off in [1, 1 << 16, 1 << 29, 1 << 30, 1 << 31, 3 << 30, u32::MAX - (1 << 17)] {
+        let ack = SeqNum(SERVER_ISN + 101) + off;
+        assert!(!s.flow().permits(ack), "{off}");
+        s.answers(40, TcpHeader { ack, flags: FIN_ACK, window: 0, ..TcpHeader::default() });
+        s.answers(40, TcpHeader { ack, flags: RST.and(ACK), ..TcpHeader::default() });
+    }
+    s.goes(50, FIN_ACK, SERVER_ISN + 101, 0);
+    assert!(!s.flow().closed(), "neither reset nor ended on both sides");
+}
+
+#[test]
+fn a_segment_of_no_window_changes_nothing() {
+    let mut s = talking();
+    let max = SeqNum(SERVER_ISN + 101);
+    // Ahead by more than four windows and 64 kB, or so far behind.
+    for off in [1 << 17, 1 << 20, 1 << 29, 3 << 29, 1 << 31, 5 << 29, u32::MAX - (1 << 17)] {
+        let seq = max + off;
+        s.passes(40, seq.0, 100);
+        s.goes(40, FIN_ACK, seq.0, 0);
+        s.goes(40, RST, seq.0, 0);
+        assert_eq!((s.flow().max_seq(), s.flow().highest_ack()), (max, Some(max)), "{off}");
+        assert_eq!((s.flow().retx_pkts(), s.flow().closed()), (0, false), "{off}");
+    }
+    assert_eq!(s.passes(50, max.0, 100), PacketKind::New);
+    s.acks(60, max.0 + 100);
+    assert_eq!(s.flow().highest_ack(), Some(max + 100));
+}
+
+#[test]
+fn a_window_of_segments_may_be_lost_on_the_way_here() {
+    let mut s = talking();
+    // A flight of 40 kB, then another one of which only the last comes.
+    s.burst(40, SERVER_ISN + 101, 400);
+    assert_eq!(s.passes(80, SERVER_ISN + 101 + 40_000 + 80_000, 100), PacketKind::New);
+    assert_eq!(s.flow().max_seq(), SeqNum(SERVER_ISN + 101 + 120_100));
+}
+
+#[test]
+fn a_reset_is_undone_by_what_is_acknowledged_after_it() {
+    let mut s = talking();
+    s.answers(40, TcpHeader { flags: RST, ..TcpHeader::default() });
+    assert!(s.flow().closed());
+    s.passes(50, SERVER_ISN + 101, 100);
+    s.acks(60, SERVER_ISN + 201);
+    assert!(!s.flow().closed());
+}

@@ -129,7 +129,8 @@ fn records_expire_and_sooner_when_the_connection_has_ended() {
     let waiting = establish(&mut t, ms(0), 2);
     t.queued(waiting);
     t.forward(ms(1000), &segment(download(0), FIN_ACK, 200, 0));
-    t.reverse(ms(1001), &segment(download(0).reverse(), FIN_ACK, 501, 0));
+    let ends = TcpHeader { ack: SeqNum(201), flags: FIN_ACK, ..TcpHeader::default() };
+    t.reverse(ms(1001), &header(download(0).reverse(), ends));
     assert!(t.flow(t.lookup(&download(0)).unwrap()).closed());
     settle(&mut t, ms(10_000));
     assert_eq!(t.len(), 3);
@@ -197,4 +198,31 @@ fn a_tick_is_bounded() {
     assert_eq!(t.counters().expired, 256 + 31);
     settle(&mut t, ms(201_000));
     assert!(t.is_empty());
+}
+
+#[test]
+fn a_user_with_many_flows_does_not_have_those_of_others_forgotten() {
+    let mut t = small(1024);
+    let resting: Vec<u32> = (0..20).collect();
+    for &n in &resting {
+        establish(&mut t, ms(u64::from(n)), n);
+    }
+    // One of them, who has a flow already, sends two packets each to 3000 fresh ports: none of these is a scan.
+    let of = |port: u16| {
+        let mut key = download(0);
+        (key.dport, key.proto) = (port, Proto::UDP);
+        key
+    };
+    for n in 0..3000u16 {
+        let (now, key) = (ms(1000 + u64::from(n)), of(n));
+        for _ in 0..2 {
+            t.forward(now, &Header { key, len: Bytes(100), ..Header::default() });
+        }
+    }
+    assert_eq!(t.len(), 1024);
+    assert!(resting[1..].iter().all(|n| t.lookup(&download(*n)).is_some()), "of others");
+    assert!(t.lookup(&of(2999)).is_some(), "and the last of its own");
+    // An eighth of the table was the user's before its flows were a crowd.
+    let kept = (0..3000).filter(|n| t.lookup(&of(*n)).is_some()).count();
+    assert_eq!(kept, 1024 - resting.len());
 }

@@ -13,6 +13,7 @@
 //!   handshake, one-way view, another transport.
 //! - **Calls, games and marked packets first**, up to a share of the link ([`expedited`]).
 //! - **QUIC**, known by its handshake, is held rather than dropped ([`quic`]).
+//! - **Other datagrams** wait as long as their flow needs no more than its share, whole ([`datagrams`]).
 //! - **Memory bounds** ([`backlog`]).
 //! - **Admission control** ([`super::admission`]): new pools wait when a round takes longer than a stall may last.
 //!
@@ -25,6 +26,7 @@
 mod backlog;
 mod clamp;
 mod control;
+mod datagrams;
 mod duplicates;
 mod expedited;
 #[cfg(feature = "handover")]
@@ -45,7 +47,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use self::expedited::{Asking, Expedited};
 use self::load::Coming;
-use self::queues::{End, FlowQueues};
+use self::queues::{End, FlowQueues, Raised};
 use self::quic::QuicFlows;
 use self::turns::{Rules, Turns};
 use super::admission::{Admission, Decisions, Load, SynDirection};
@@ -58,12 +60,17 @@ use crate::{
 /// The round trip of a flow that is not TCP, as nothing tells its own: as CoDel assumes (RFC 8289, section 4.3).
 const OTHERS_RTT: Duration = Duration::from_millis(100);
 
-/// How long a host takes to refuse a datagram, at most.
-const REFUSAL: Duration = Duration::from_secs(2);
-
 /// A retransmission that waits less goes behind its flow's older packets: overtaking would make the sender's RACK (RFC
 /// 8985) take them for lost.
 const FAR_OFF: Duration = Duration::from_millis(1500);
+
+/// How far a retransmission may raise the timestamps of what waits: two minutes of a clock of microseconds, the fastest
+/// in use. One that a stranger has raised further would make the receiver discard all that follows (PAWS).
+const MOST_RAISED: u32 = 1 << 27;
+
+/// How far beyond the number that the sender expects next the reset of its receiver may lie: what the receiver has sent
+/// and the sender not yet acknowledged, on a path of a thin link.
+const RESET_REACH: u32 = 64 << 10;
 
 /// TAQ in its default mode, for one direction of a link.
 #[derive(Debug)]
@@ -108,6 +115,8 @@ struct Leaving {
     len: Bytes,
     /// The packet brings the receiver data that was not sent before.
     new_data: bool,
+    /// Time that it was held here.
+    waited: Duration,
     tcp: Option<Segment>,
 }
 
@@ -122,14 +131,14 @@ struct Segment {
 }
 
 impl Leaving {
-    fn new(header: &Header, new_data: bool) -> Self {
+    fn new(header: &Header, new_data: bool, waited: Duration) -> Self {
         let segment = |tcp: &TcpHeader| Segment {
             seq: tcp.seq,
             end: tcp.seq_end(),
             payload: tcp.payload,
             told: duplicates::told(tcp),
         };
-        Self { len: header.len, new_data, tcp: header.tcp.as_ref().map(segment) }
+        Self { len: header.len, new_data, waited, tcp: header.tcp.as_ref().map(segment) }
     }
 
     /// Whether it is data, as all that is not TCP.
@@ -174,7 +183,7 @@ impl<P: Packet> DefaultMode<P> {
             return;
         };
         if let Some(tcp) = packet.header().tcp.as_ref() {
-            self.queues.state_mut(id).clamp.note_arrival(tcp);
+            self.queues.note_segment(id, tcp);
         }
         let arrival = Arrival::new(&packet, &self.link);
         // Only a copy, or a packet that is not TCP, can be of no use.
@@ -189,6 +198,11 @@ impl<P: Packet> DefaultMode<P> {
             }
         }
         let idle = self.queues.state(id).waiting() == 0;
+        if !arrival.tcp && self.refuses(now, id, packet.header(), idle) {
+            self.loss.drop(now);
+            self.counters.drop_packet(packet, Reason::Sojourn, verdicts);
+            return;
+        }
         let first = control::goes_first(&self.config, packet.header(), idle);
         if (first && self.may_go_before_flows(now, id, &arrival))
             || self.is_expedited(now, id, &packet, &arrival)
@@ -197,8 +211,8 @@ impl<P: Packet> DefaultMode<P> {
         } else if first && !idle && self.is_last_superseded(id, packet.header()) {
             self.supersede(id, packet, verdicts);
         } else {
-            let timestamps = packet.header().tcp.and_then(|tcp| tcp.timestamps);
-            let repairs = seen.kind == PacketKind::Retransmission && self.overtakes(id, timestamps);
+            let repairs = seen.kind == PacketKind::Retransmission
+                && packet.header().tcp.as_ref().is_some_and(|tcp| self.overtakes(id, tcp));
             let end = if repairs { End::Front } else { End::Back };
             let new_data = matches!(
                 seen.kind,
@@ -291,8 +305,10 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
-    /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5).
-    fn overtakes(&mut self, id: FlowId, timestamps: Option<(u32, u32)>) -> bool {
+    /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5). It must be of what
+    /// the sender has under way: only the two ends know which numbers these are.
+    #[cold]
+    fn overtakes(&mut self, id: FlowId, copy: &TcpHeader) -> bool {
         let waiting = self.queues.state(id).waiting();
         if !self.config.retransmissions_first
             || waiting == 0
@@ -300,26 +316,46 @@ impl<P: Packet> DefaultMode<P> {
         {
             return false;
         }
-        let Some((tsval, _)) = timestamps else { return true };
-        let mut next = self.queues.front(id);
-        while let Some(at) = next {
-            let packet = self.queues.packet_mut(at);
-            let timestamps = packet.header().tcp.and_then(|t| t.timestamps);
-            if timestamps.is_some_and(|(older, _)| SeqNum(older).before(SeqNum(tsval))) {
-                if !packet.set_tsval(tsval) {
-                    return false;
-                }
-                self.counters.restamped += 1;
-            }
-            next = self.queues.behind(at);
+        let flow = self.queues.flow(id);
+        if !flow.has_passed(copy) || flow.highest_ack().is_some_and(|ack| copy.seq_end().at_or_before(ack)) {
+            return false;
         }
+        let Some((tsval, _)) = copy.timestamps else { return true };
+        // If the first can be changed, so can all: signed are all segments of a connection, or none. The others are
+        // changed as they leave, so that it costs as much however many there are.
+        let Some(front) = self.queues.front(id) else { return true };
+        let first = self.queues.packet_mut(front);
+        let raised =
+            first.header().tcp.and_then(|t| t.timestamps).map(|(older, _)| tsval.wrapping_sub(older));
+        match raised {
+            Some(1..=MOST_RAISED) if !first.set_tsval(tsval) => return false,
+            Some(1..=MOST_RAISED) => self.counters.restamped += 1,
+            Some(by) if by.cast_signed() > 0 => return false,
+            _ => {}
+        }
+        self.queues.state_mut(id).raised.to(SeqNum(tsval));
         true
+    }
+
+    /// Raises the timestamp of a packet that leaves to that of one that has overtaken it.
+    #[cold]
+    fn restamp(&mut self, id: FlowId, at: u32) {
+        let state = self.queues.state_mut(id);
+        let Some(least) = state.raised.least() else { return };
+        if state.waiting() == 1 {
+            state.raised = Raised::default();
+        }
+        let packet = self.queues.packet_mut(at);
+        let older = packet.header().tcp.and_then(|t| t.timestamps).is_some_and(|t| SeqNum(t.0).before(least));
+        if older && packet.set_tsval(least.0) {
+            self.counters.restamped += 1;
+        }
     }
 
     /// Sends the first of the packets that go before all flows.
     fn send_control(&mut self, now: Instant) -> Option<P> {
         let (id, packet) = self.queues.pop_control(now)?;
-        self.note_departure(now, id, &Leaving::new(packet.header(), false));
+        self.note_departure(now, id, &Leaving::new(packet.header(), false, Duration::ZERO));
         Some(packet)
     }
 
@@ -328,13 +364,17 @@ impl<P: Packet> DefaultMode<P> {
     fn send(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         let id = self.queues.next_flow(now)?;
         let at = self.queues.front(id)?;
-        let leaving = Leaving::new(self.queues.packet(at).header(), self.queues.is_new_data(at));
+        if self.queues.state(id).raised.least().is_some() {
+            self.restamp(id, at);
+        }
+        let (new_data, waited) = (self.queues.is_new_data(at), self.queues.waited(now, at));
+        let leaving = Leaving::new(self.queues.packet(at).header(), new_data, waited);
         let first_data = self.queues.serve(now, id, at, leaving.len, leaving.is_data());
         self.note_departure(now, id, &leaving);
         let packet = self.queues.packet(at);
         if first_data && leaving.tcp.is_some() && self.common.admission {
             // Whoever opened the flow is no made-up address.
-            let opened = self.queues.state(id).request_isn.is_some();
+            let opened = self.queues.flow(id).is_called_for();
             if let Some(pool) = self.admission.of_flow(packet, opened) {
                 self.admission.prove(pool);
             }
@@ -353,12 +393,15 @@ impl<P: Packet> DefaultMode<P> {
     fn note_departure(&mut self, now: Instant, id: FlowId, leaving: &Leaving) {
         self.counters.send(leaving.len);
         let Some(Segment { seq, end, payload, told }) = leaving.tcp else { return };
-        let max_seq = self.queues.flow(id).max_seq();
+        let flow = self.queues.flow(id);
+        let max_seq = flow.max_seq();
+        let held = leaving.waited > duplicates::SHORTEST_TIMEOUT
+            || duplicates::path(flow).is_some_and(|path| leaving.waited > path);
         let state = self.queues.state_mut(id);
         let waiting = state.waiting();
         state.clamp.note_departure(end, payload > 0, waiting, max_seq);
         if payload > 0 && leaving.new_data {
-            state.departures.note(seq, end, told, now);
+            state.departures.note(seq, end, told, held.then_some(now));
             self.counters.goodput_bytes += Bytes(u64::from(payload));
         }
     }
@@ -372,19 +415,19 @@ impl<P: Packet> DefaultMode<P> {
         self.queues.hear(id, &packet);
         let Some(id) = id else { return packet };
         if packet.header().key.proto == Proto::UDP {
-            self.quic.answered(now, id, self.queues.flow(id));
+            self.quic.answered(now, id, self.queues.flow(id), quic::is_handshake(packet.header()));
             self.expedited.answered(now, id, self.queues.flow(id), packet.header(), &self.config);
         }
         let Some(tcp) = packet.header().tcp else { return packet };
-        let opens = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
-        let known = self.queues.find(id).and_then(|state| state.request_isn);
-        let state = self.queues.make_state(id, opens && known.is_some_and(|isn| isn != tcp.seq));
-        state.clamp.note_mss(&tcp);
-        if opens {
-            state.request_isn = Some(tcp.seq);
-        } else if tcp.flags.has(Flags::RST) {
-            self.purge(now, id, verdicts);
-        } else if tcp.flags.has(Flags::ACK) {
+        let begins = tcp.flags.has(Flags::SYN) && self.queues.tracker_mut().take_restart(id);
+        self.queues.make_state(id, begins);
+        self.queues.note_mss(id, &tcp);
+        if tcp.flags.has(Flags::RST) {
+            if self.is_reset(id, &tcp) {
+                self.purge(now, id, verdicts);
+            }
+        } else if tcp.flags.has(Flags::ACK) && self.queues.flow(id).permits(tcp.ack) {
+            let state = self.queues.state_mut(id);
             if state.departures.acknowledged(now, &tcp) {
                 state.repair.acknowledged(tcp.ack);
             }
@@ -397,15 +440,20 @@ impl<P: Packet> DefaultMode<P> {
         packet
     }
 
-    /// A host says that nobody listens on a port of its own any more. It is believed about a datagram that can have
-    /// called for it: a flow of ours, of which something was sent on of late. Who can write another's address into a
-    /// message and knows both ports can cost that flow what waits beyond one packet, as with a forged RST.
+    /// A host says that nobody listens on a port of its own any more. Anybody can say so in its name who knows the
+    /// ports, so it is believed only of a receiver that has fallen silent.
     fn refused(&mut self, now: Instant, key: &FlowKey, verdicts: &mut Verdicts<P>) {
         let Some(id) = self.queues.tracker().lookup(key) else { return };
-        let served_at = self.queues.find(id).and_then(|state| state.turn.served_at());
-        if served_at.is_some_and(|at| now.since(at) < REFUSAL) {
+        if self.quic.is_silent(id, self.queues.flow(id)) {
             self.purge(now, id, verdicts);
         }
+    }
+
+    /// Whether a reset of the receiver is of this connection: its number is what the data that waits says to be
+    /// expected next (RFC 9293, section 3.10.7.4), or of what the receiver has sent since.
+    fn is_reset(&self, id: FlowId, rst: &TcpHeader) -> bool {
+        let oldest = self.queues.front(id).and_then(|at| self.queues.packet(at).header().tcp.as_ref());
+        oldest.is_some_and(|tcp| rst.seq - tcp.ack < RESET_REACH)
     }
 
     /// The window that an acknowledgment is to tell, if another than it tells.

@@ -3,12 +3,10 @@
 use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant};
 
+use super::datagrams::OTHERS_PACKETS;
 use super::quic::Signal;
-use super::{DefaultMode, OTHERS_RTT, repair};
+use super::{DefaultMode, repair};
 use crate::{Packet, Reason, Verdicts};
-
-/// Packets that a flow which is not TCP may have waiting: one is served while the other is answered.
-const OTHERS_PACKETS: u32 = 2;
 
 /// The round trip to a sender that is not known.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
@@ -40,7 +38,7 @@ impl<P: Packet> DefaultMode<P> {
             return self.manage_quic_queue(now, id, verdicts);
         }
         if !flow.is_tcp() {
-            return self.manage_other_queue(now, id, verdicts);
+            return self.manage_datagrams(now, id, verdicts);
         }
         if waiting <= self.config.k || (self.config.window_clamp && state.clamp.obeyed(flow.max_seq())) {
             return;
@@ -51,7 +49,7 @@ impl<P: Packet> DefaultMode<P> {
         if waiting <= limit || grace || state.repair.is_open(now, patience) {
             return;
         }
-        if let Some(at) = repair::pick(&self.queues, id) {
+        if let Some(at) = repair::pick(&mut self.queues, id) {
             self.mark_or_drop(now, id, at, verdicts);
         }
     }
@@ -80,24 +78,6 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
-    /// Answers the backlog of a flow that is neither TCP nor QUIC. Copies cannot be told from data there, and no window
-    /// holds the sender back: what waits delays what it repairs, by a round for each packet. So the flow has two
-    /// quanta, or what its round trip takes if rounds are shorter; beyond that the oldest packet goes: its sender
-    /// learns soonest from it, and voice has no use for it. An ECN-capable one is marked first.
-    fn manage_other_queue(&mut self, now: Instant, id: FlowId, verdicts: &mut Verdicts<P>) {
-        let (round, turns) = (self.queues.round(id), self.queues.turns());
-        let quanta = (OTHERS_RTT.as_nanos() / round.as_nanos().max(1)).max(OTHERS_PACKETS.into());
-        let room = quanta * u64::from(turns.quantum().unsigned_abs()).max(turns.lengths().mean());
-        let bytes = self.queues.state(id).bytes();
-        let Some(oldest) = self.queues.front(id).filter(|_| bytes > room) else { return };
-        let far = bytes > 2 * room;
-        if far || !self.config.mark || !self.queues.packet(oldest).header().ecn.is_capable() {
-            self.drop_at(now, id, oldest, Reason::Sojourn, verdicts);
-        } else if !self.queues.state(id).repair.is_open(now, round * 4) {
-            self.mark_or_drop(now, id, oldest, verdicts);
-        }
-    }
-
     /// Drops what waits for a receiver that has gone, but for one packet, in case it has not.
     pub(super) fn purge(&mut self, now: Instant, id: FlowId, verdicts: &mut Verdicts<P>) {
         while self.config.purge && self.queues.state(id).waiting() > 1 {
@@ -111,7 +91,7 @@ impl<P: Packet> DefaultMode<P> {
         self.config.mark && self.counters.mark_packet(self.queues.packet_mut(at), Reason::Sojourn, verdicts)
     }
 
-    fn mark_or_drop(&mut self, now: Instant, id: FlowId, at: u32, verdicts: &mut Verdicts<P>) {
+    pub(super) fn mark_or_drop(&mut self, now: Instant, id: FlowId, at: u32, verdicts: &mut Verdicts<P>) {
         let end = self.queues.packet(at).header().tcp.map(|t| t.seq_end()).unwrap_or_default();
         if !self.mark(at, verdicts) {
             if !self.config.repairable {
@@ -123,7 +103,14 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     #[cold]
-    fn drop_at(&mut self, now: Instant, id: FlowId, at: u32, reason: Reason, verdicts: &mut Verdicts<P>) {
+    pub(super) fn drop_at(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        at: u32,
+        reason: Reason,
+        verdicts: &mut Verdicts<P>,
+    ) {
         if let Some(packet) = self.queues.drop(now, id, at) {
             self.loss.drop(now);
             self.counters.drop_packet(packet, reason, verdicts);
@@ -148,7 +135,7 @@ impl<P: Packet> DefaultMode<P> {
         while self.queues.turns().flows() > 0 && self.is_over_limit() {
             // Where no flow has more than a packet or two, the one that is served last.
             let Some(id) = self.queues.victim(self.config.memory_packets as usize) else { return };
-            let Some(at) = repair::pick(&self.queues, id).or(self.queues.back(id)) else { return };
+            let Some(at) = repair::pick(&mut self.queues, id).or(self.queues.back(id)) else { return };
             self.drop_at(now, id, at, Reason::OverLimit, verdicts);
         }
     }

@@ -45,9 +45,11 @@ pub struct WindowClamp {
     segment: u16,
     /// Segments by which more is permitted in flight, because the flow ran dry while it was held.
     extra: u8,
+    /// Whether any data was sent on.
+    served: bool,
     edges: Clamp,
-    /// The sequence number after the last new data sent on.
-    served_end: Option<SeqNum>,
+    /// The sequence number after the last new data sent on, if any was.
+    served_end: SeqNum,
 }
 
 /// Payload of a segment of which nothing is known: of an MTU of 1500 bytes, with timestamps.
@@ -69,11 +71,12 @@ impl WindowClamp {
         self.segment = if self.segment == 0 { mss } else { self.segment.min(mss) };
     }
 
-    /// Notes an arriving segment.
-    pub fn note_arrival(&mut self, tcp: &TcpHeader) {
-        self.note_mss(tcp);
+    /// Notes a segment that arrives and is larger than those before, if `believed` says that it is one of the sender's.
+    pub fn note_arrival(&mut self, tcp: &TcpHeader, believed: impl FnOnce() -> bool) {
         let payload = u16::try_from(tcp.payload).unwrap_or(u16::MAX);
-        self.segment = self.segment.max(payload);
+        if payload > self.segment && believed() {
+            self.segment = payload;
+        }
     }
 
     /// Notes that a segment which ends at `end` is sent on, while `waiting` more wait of a sender that has sent up to
@@ -81,7 +84,8 @@ impl WindowClamp {
     pub fn note_departure(&mut self, end: SeqNum, data: bool, waiting: u32, max_seq: SeqNum) {
         // A segment far ahead, which nobody believes was sent, has not been served.
         if end.at_or_before(max_seq) {
-            self.served_end = Some(self.served_end.map_or(end, |e| e.max(end)));
+            self.served_end = if self.served { self.served_end.max(end) } else { end };
+            self.served = true;
         }
         if data && waiting == 0 && self.edges.holds(max_seq, u32::from(self.segment)) {
             self.extra = self.extra.saturating_add(1).min(MOST_EXTRA);
@@ -110,7 +114,7 @@ impl WindowClamp {
     pub fn window(&mut self, tcp: &TcpHeader, scale: u8, segments: u32, max_seq: SeqNum) -> Option<u16> {
         let segment = u32::from(if self.segment == 0 { USUAL } else { self.segment });
         let allowance = segments.saturating_mul(segment).min(1 << 24);
-        let sent = Sent { served: self.served_end.unwrap_or(tcp.ack), max_seq, segment };
+        let sent = Sent { served: if self.served { self.served_end } else { tcp.ack }, max_seq, segment };
         self.edges.window(tcp, scale, allowance, sent)
     }
 }

@@ -5,16 +5,17 @@
 //! 1. while the original still waits here: it goes out first and its acknowledgment makes the copy superfluous;
 //! 2. when the original has been acknowledged, while that acknowledgment cannot have reached the sender before it sent
 //!    the copy: for one round trip of the far side after the acknowledgment passed;
-//! 3. when the original has left and its acknowledgment cannot be back yet; once for each original, so that a segment
-//!    lost behind us is repaired by the next timeout at the latest; and not where duplicate acknowledgments or SACK
-//!    blocks show that it was lost.
+//! 3. when the original was held here for so long that the sender may have given it up, and has left, and its
+//!    acknowledgment cannot be back yet; once for each original, so that a segment lost behind us is repaired by the
+//!    next timeout at the latest; and not where duplicate acknowledgments or SACK blocks show that it was lost. What was
+//!    not held is sent again for another reason: a tail loss probe, say (RFC 8985, section 7).
 //!
 //! A copy also carries the sender's acknowledgment, its SACK blocks and its window. It is sent where these say
 //! anything that its original did not.
 //!
 //! Nothing is withheld for good: in (2) and (3) time runs out, in (1) the original is protected from being dropped.
 
-use narrows_flow::FlowId;
+use narrows_flow::{Flow, FlowId};
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
@@ -23,20 +24,37 @@ use super::repair::DUP_THRESH;
 use crate::Packet;
 
 /// How many waiting packets of one flow are compared with a copy. Flows under the clamp have two or three.
-const LOOKED_AT: usize = 64;
+const LOOKED_AT: u8 = 64;
+
+/// How many at least, and how many more for each packet of the flow that leaves, until all [`LOOKED_AT`] are again: who
+/// sends nothing but copies of what lies deep in a long queue makes each cost no more than other packets do.
+const LEAST: u8 = 8;
+
+/// The shortest retransmission timeout of common stacks (Linux; RFC 6298 has a second), beside the round trip. What is
+/// held here for less is not given up, nor is it while it is held for less than the [`path`] takes: a probe comes after
+/// two round trips (RFC 8985, section 7.2).
+pub const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The round trip of a flow without the wait here.
+pub fn path(flow: &Flow) -> Option<Duration> {
+    Some(flow.receiver_rtt()? + flow.sender_rtt()?)
+}
 
 /// Segments of a flow that left recently, and acknowledgments of them: a copy is judged by both.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Departures {
-    /// When `highest_ack` last grew.
+    /// When `highest_ack` last grew, if `acked`.
     acked_at: Instant,
-    highest_ack: Option<SeqNum>,
+    highest_ack: SeqNum,
+    acked: bool,
     /// Acknowledgments that repeated the last; [`DUP_THRESH`] at once where a SACK block says the same.
     repeated: u8,
     /// The place in `last` that the next takes.
     next: u8,
+    /// How many of [`LOOKED_AT`] are used up.
+    looked: u8,
     last: [Departed; 4],
 }
 
@@ -48,7 +66,7 @@ struct Departed {
     len: u16,
     /// What it [`told`].
     told: u16,
-    /// [`SUPPRESSED`] once a copy of it has been.
+    /// [`SUPPRESSED`] once a copy of it has been, and where none will.
     at: Instant,
 }
 
@@ -56,19 +74,27 @@ struct Departed {
 const SUPPRESSED: Instant = Instant::FAR_FUTURE;
 
 impl Departures {
-    /// Notes that [seq, end), which is not empty, has left and told so much.
-    pub fn note(&mut self, seq: SeqNum, end: SeqNum, told: u16, at: Instant) {
+    /// Notes that [seq, end), which is not empty, has left and told so much; `at` says when, if it was held for so long
+    /// that its sender may have given it up.
+    pub fn note(&mut self, seq: SeqNum, end: SeqNum, told: u16, at: Option<Instant>) {
+        self.looked = self.looked.saturating_sub(LEAST);
+        let at = at.unwrap_or(SUPPRESSED);
         let len = u16::try_from(end - seq).unwrap_or(u16::MAX);
         self.last[usize::from(self.next % 4)] = Departed { seq, len, told, at };
         self.next = (self.next + 1) % 4;
     }
 
-    /// Notes the acknowledgment of a passing packet; whether it is of more than any before.
+    fn highest_ack(&self) -> Option<SeqNum> {
+        self.acked.then_some(self.highest_ack)
+    }
+
+    /// Notes the acknowledgment of a passing packet, which is of what was sent; whether it is of more than any before.
     pub fn acknowledged(&mut self, now: Instant, tcp: &TcpHeader) -> bool {
-        let grows = self.highest_ack.is_none_or(|a| a.before(tcp.ack));
+        let grows = self.highest_ack().is_none_or(|a| a.before(tcp.ack));
         if grows {
-            (self.highest_ack, self.acked_at, self.repeated) = (Some(tcp.ack), now, 0);
-        } else if self.highest_ack == Some(tcp.ack) && tcp.is_pure_ack() {
+            (self.highest_ack, self.acked) = (tcp.ack, true);
+            (self.acked_at, self.repeated) = (now, 0);
+        } else if self.highest_ack == tcp.ack && tcp.is_pure_ack() {
             if tcp.sack.as_slice().iter().any(|(left, _)| tcp.ack.before(*left)) {
                 self.repeated = DUP_THRESH as u8;
             } else if tcp.sack.as_slice().is_empty() {
@@ -94,19 +120,29 @@ impl Departures {
         }
         // A quarter more than the shortest round trip seen, for its jitter.
         let margin = |rtt: Duration| rtt + rtt / 4 + Duration::from_millis(2);
-        if self.highest_ack.is_some_and(|a| end.at_or_before(a)) {
+        if self.highest_ack().is_some_and(|a| end.at_or_before(a)) {
             return far.is_some_and(|far| now.since(self.acked_at) < margin(far));
         }
         // Acknowledgments show that a packet is missing there: it was lost behind the box (RFC 5681, section 3.2; RFC
         // 6675).
         let shows_loss = u32::from(self.repeated) >= DUP_THRESH;
-        if shows_loss && self.highest_ack.is_some_and(|a| a.at_or_before(seq)) {
+        if shows_loss && self.highest_ack().is_some_and(|a| a.at_or_before(seq)) {
             return false;
         }
         // 40 ms: the delayed acknowledgment of common stacks.
         near.zip(far).is_some_and(|(near, far)| {
             self.suppress(seq, end, now, margin(near + far) + Duration::from_millis(40))
         })
+    }
+
+    /// How many packets may be looked at in search of an original.
+    fn looks(&self) -> u8 {
+        (LOOKED_AT - self.looked).max(LEAST)
+    }
+
+    /// Notes that so many packets were looked at.
+    fn note_looks(&mut self, looks: u8) {
+        self.looked = self.looked.saturating_add(looks).min(LOOKED_AT);
     }
 
     fn original(&mut self, seq: SeqNum, end: SeqNum) -> Option<&mut Departed> {
@@ -143,32 +179,33 @@ pub const fn told(tcp: &TcpHeader) -> u16 {
 /// Whether all of `copy`'s data waits, and tells as much; what covers it is protected from then on.
 pub fn waits<P: Packet>(queues: &mut FlowQueues<P>, flow: FlowId, copy: &TcpHeader) -> bool {
     let (seq, end) = (copy.seq, copy.seq_end());
-    let span = |p: &P| p.header().tcp.filter(|t| told(t) == told(copy)).map(|t| (t.seq, t.seq_end()));
-    let mut need = seq;
-    for packet in queues.packets(flow).take(LOOKED_AT) {
-        if let Some((s, e)) = span(packet)
-            && s.at_or_before(need)
-            && need.before(e)
-        {
-            need = e;
-            if end.at_or_before(need) {
-                break;
+    let span = |p: &P| {
+        let tcp = p.header().tcp.as_ref().filter(|t| told(t) == told(copy))?;
+        Some((tcp.seq, tcp.seq_end())).filter(|(s, e)| s.before(end) && seq.before(*e))
+    };
+    let most = queues.state(flow).departures.looks();
+    let (mut need, mut looks, mut first) = (seq, 0, None);
+    let mut next = queues.front(flow);
+    while let Some(at) = next.filter(|_| looks < most && need.before(end)) {
+        if let Some((s, e)) = span(queues.packet(at)) {
+            first = first.or(Some(at));
+            if s.at_or_before(need) && need.before(e) {
+                need = e;
             }
         }
+        looks += 1;
+        next = queues.behind(at);
     }
+    queues.state_mut(flow).departures.note_looks(looks);
     if need.before(end) {
         return false;
     }
-    let mut next = queues.front(flow);
-    for _ in 0..LOOKED_AT {
-        let Some(at) = next else { break };
-        if let Some((s, e)) = span(queues.packet(at))
-            && s.before(end)
-            && seq.before(e)
-        {
+    // Those that were found stand from the first to where the search ended.
+    while let Some(at) = first.filter(|at| Some(*at) != next) {
+        if span(queues.packet(at)).is_some() {
             queues.protect(at);
         }
-        next = queues.behind(at);
+        first = queues.behind(at);
     }
     true
 }
@@ -196,8 +233,8 @@ mod tests {
     fn a_departed_original_excuses_one_copy_for_a_while() {
         let mut d = Departures::default();
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        d.note(SeqNum(0), SeqNum(100), 7, at(0));
-        d.note(SeqNum(200), SeqNum(300), 7, at(10));
+        d.note(SeqNum(0), SeqNum(100), 7, Some(at(0)));
+        d.note(SeqNum(200), SeqNum(300), 7, Some(at(10)));
         assert!(d.told_else(SeqNum(0), SeqNum(100), 8) && !d.told_else(SeqNum(0), SeqNum(100), 7));
         assert!(!d.told_else(SeqNum(100), SeqNum(200), 8), "unknown");
         let back = Duration::from_millis(50);
@@ -217,8 +254,8 @@ mod tests {
         let (near, far) = (Some(Duration::from_millis(20)), Some(Duration::from_millis(80)));
         let told = told(&segment(0));
         let mut sent = Departures::default();
-        sent.note(SeqNum(0), SeqNum(100), told, at(0));
-        sent.note(SeqNum(100), SeqNum(200), told, at(0));
+        sent.note(SeqNum(0), SeqNum(100), told, Some(at(0)));
+        sent.note(SeqNum(100), SeqNum(200), told, Some(at(0)));
         // Round trips of 100 ms, a quarter more, 2 and 40 ms: until 167 ms.
         assert!(!sent.excuse(at(168), &segment(0), near, far));
         assert!(!sent.excuse(at(166), &segment(0), near, None), "nobody knows how far the sender is");

@@ -12,13 +12,14 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use narrows_flow::{Flow, FlowId, Observation, Tracker};
-use narrows_lists::{Arena as _, Links, List, Slab, linked, prefetch};
-use narrows_units::{Bytes, Instant, SeqNum};
-use narrows_wire::{FlowKey, Header};
+use narrows_flow::{Flow, FlowId, Micros, Observation, Tracker};
+use narrows_lists::{Arena as _, Links, List, NIL, Slab, linked, prefetch};
+use narrows_units::{Bytes, Duration, Instant, SeqNum};
+use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
 
 use super::Arrival;
 use super::clamp::WindowClamp;
+use super::datagrams::Datagrams;
 use super::duplicates::Departures;
 use super::repair::PendingRepair;
 use super::turns::{FlowTurn, Rules, Sent, Turns};
@@ -26,7 +27,7 @@ use crate::deficit::Place;
 use crate::{Ahead, Backlog, Packet};
 
 /// A flow's queue: where it starts and ends in the slab, and what it holds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct FlowQueue {
     list: List,
@@ -34,6 +35,34 @@ struct FlowQueue {
     bytes: u32,
     /// Neighbours among flows with as long a backlog.
     rank: Links,
+    /// No packet before this one can be repaired; [`NIL`]: none at all.
+    repairable: u32,
+}
+
+impl Default for FlowQueue {
+    fn default() -> Self {
+        Self { list: List::EMPTY, bytes: 0, rank: Links::NONE, repairable: NIL }
+    }
+}
+
+/// The timestamp that nothing which waits may fall behind, as a later one has overtaken it.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+pub struct Raised {
+    tsval: SeqNum,
+    any: bool,
+}
+
+impl Raised {
+    /// Raises it.
+    pub fn to(&mut self, tsval: SeqNum) {
+        *self = Self { tsval: self.least().map_or(tsval, |least| least.max(tsval)), any: true };
+    }
+
+    /// The least timestamp with which a packet may leave, if there is one.
+    pub fn least(self) -> Option<SeqNum> {
+        self.any.then_some(self.tsval)
+    }
 }
 
 /// One flow, by cache line: what each packet touches, what answers and what is known of the connection, what has left.
@@ -44,19 +73,19 @@ struct FlowQueue {
 pub struct FlowState {
     #[cfg_attr(feature = "handover", serde(skip))]
     queue: FlowQueue,
-    pub turn: FlowTurn,
     /// The tracker's count of flows that had this record, and one more; 0 if none had.
     generation: u32,
+    pub turn: FlowTurn,
     pub clamp: WindowClamp,
     pub repair: PendingRepair,
-    /// Sequence number of the SYN the receiver sent to the far side: another one is another connection.
-    pub request_isn: Option<SeqNum>,
+    pub raised: Raised,
+    pub datagrams: Datagrams,
     pub departures: Departures,
 }
 
 const _: () = assert!(size_of::<FlowState>() == 3 * 64);
-const _: () = assert!(core::mem::offset_of!(FlowState, clamp) < 64);
-const _: () = assert!(core::mem::offset_of!(FlowState, departures) == 2 * 64 - 24);
+const _: () = assert!(core::mem::offset_of!(FlowState, turn) < 64);
+const _: () = assert!(core::mem::offset_of!(FlowState, departures) == 2 * 64 - 16);
 
 impl FlowState {
     /// A new connection of these addresses. What waits, waits on.
@@ -161,6 +190,7 @@ struct Entry {
     new_data: bool,
     /// A copy of the packet has been suppressed: its sender may not hear of a loss of it for long.
     protected: bool,
+    arrived: Micros,
 }
 
 linked!(Entry, (): links);
@@ -281,12 +311,26 @@ impl<P: Packet> FlowQueues<P> {
         if let Some(id) = seen.id
             && (seen.fresh || seen.restarted)
         {
-            self.make_state(id, seen.restarted && seen.kind == narrows_flow::PacketKind::Syn);
+            self.make_state(id, seen.restarted);
             if let Some(state) = self.tracker.prefetch_least_needed().and_then(|id| self.find(id)) {
                 state.prefetch();
             }
         }
         seen
+    }
+
+    /// Notes a segment that has arrived, for the clamp.
+    pub fn note_segment(&mut self, id: FlowId, tcp: &TcpHeader) {
+        self.note_mss(id, tcp);
+        let flow = self.tracker.flow(id);
+        self.flows[id.index()].clamp.note_arrival(tcp, || flow.has_passed(tcp));
+    }
+
+    /// Notes what a SYN of either side says of segments, for the clamp: one that comes before data.
+    pub fn note_mss(&mut self, id: FlowId, tcp: &TcpHeader) {
+        if tcp.flags.has(Flags::SYN) && self.tracker.flow(id).phase().is_none() {
+            self.flows[id.index()].clamp.note_mss(tcp);
+        }
     }
 
     /// The state of a flow for another process, if it is that flow's.
@@ -306,7 +350,7 @@ impl<P: Packet> FlowQueues<P> {
     }
 
     /// The time from one turn of a flow to the next.
-    pub fn round(&self, id: FlowId) -> narrows_units::Duration {
+    pub fn round(&self, id: FlowId) -> Duration {
         self.turns.round(&self.flows[id.index()].turn)
     }
 
@@ -354,6 +398,11 @@ impl<P: Packet> FlowQueues<P> {
         self.packets[at as usize].as_mut().expect(IN_USE)
     }
 
+    /// Time that a packet has waited.
+    pub fn waited(&self, now: Instant, at: u32) -> Duration {
+        Micros::at(now).since(self.slab.at(at).arrived)
+    }
+
     /// A flow's packets from the front.
     pub fn packets(&self, id: FlowId) -> impl Iterator<Item = &P> {
         self.flows[id.index()].queue.list.iter(&self.slab).map(|at| self.packet(at))
@@ -374,10 +423,20 @@ impl<P: Packet> FlowQueues<P> {
         self.slab.at_mut(at).protected = true;
     }
 
-    /// Whether the sender hears of a loss of the packet, and what it brings is new.
-    pub fn can_be_repaired(&self, at: u32) -> bool {
-        let entry = self.slab.at(at);
-        entry.new_data && !entry.protected
+    /// The first packet of a flow whose sender hears of its loss, and which brings new data. None becomes one that was
+    /// not, so each is passed over once, however often this is asked.
+    pub fn first_repairable(&mut self, id: FlowId) -> Option<u32> {
+        let queue = &mut self.flows[id.index()].queue;
+        while queue.repairable != NIL {
+            let at = queue.repairable;
+            let entry = self.slab.at(at);
+            let data = self.packets[at as usize].as_ref().is_some_and(|p| p.header().is_tcp_data());
+            if data && entry.new_data && !entry.protected {
+                return Some(at);
+            }
+            queue.repairable = entry.links.next().unwrap_or(NIL);
+        }
+        None
     }
 
     /// The flow to be served.
@@ -419,10 +478,16 @@ impl<P: Packet> FlowQueues<P> {
         Some((id, packet))
     }
 
-    /// Puts a packet into its flow's queue, and the flow into a list if it had nothing waiting.
+    /// Puts a packet into its flow's queue, and the flow into a list if it had nothing waiting. New data comes to the
+    /// back.
     #[inline]
     pub fn push(&mut self, now: Instant, id: FlowId, packet: P, end: End, new_data: bool, arrival: &Arrival) {
-        let at = self.slab.insert(Entry { links: Links::NONE, new_data, protected: false });
+        let at = self.slab.insert(Entry {
+            links: Links::NONE,
+            new_data,
+            protected: false,
+            arrived: Micros::at(now),
+        });
         match self.packets.get_mut(at as usize) {
             Some(place) => *place = Some(packet),
             None => self.packets.push(Some(packet)),
@@ -431,7 +496,12 @@ impl<P: Packet> FlowQueues<P> {
         let before = state.queue.bytes;
         match end {
             End::Front => state.queue.list.push_front(&mut self.slab, at),
-            End::Back => state.queue.list.push_back(&mut self.slab, at),
+            End::Back => {
+                state.queue.list.push_back(&mut self.slab, at);
+                if state.queue.repairable == NIL {
+                    state.queue.repairable = at;
+                }
+            }
         }
         state.queue.bytes += arrival.len.get() as u32;
         let idle = state.turn.place() == Place::Idle;
@@ -449,6 +519,9 @@ impl<P: Packet> FlowQueues<P> {
     fn unlink(&mut self, id: FlowId, at: u32, len: Bytes) -> bool {
         let queue = &mut self.flows[id.index()].queue;
         let before = queue.bytes;
+        if queue.repairable == at {
+            queue.repairable = self.slab.at(at).links.next().unwrap_or(NIL);
+        }
         queue.list.remove(&mut self.slab, at);
         queue.bytes -= len.get() as u32;
         let last = queue.list.is_empty();
@@ -655,9 +728,9 @@ mod tests {
     #[test]
     fn a_flow_that_restarts_keeps_what_waits() {
         let (mut queues, id) = queued(&[(10, true), (10, true)]);
-        queues.state_mut(id).request_isn = Some(SeqNum(5));
+        queues.state_mut(id).raised.to(SeqNum(5));
         let state = queues.make_state(id, true);
-        assert_eq!((state.waiting(), state.request_isn, state.turn.served_at()), (2, None, None));
+        assert_eq!((state.waiting(), state.raised.least(), state.turn.served_at()), (2, None, None));
         push(&mut queues, id, 2, 10, true);
         assert_eq!(contents(&queues, id), [0, 1, 2]);
     }

@@ -112,7 +112,7 @@ impl QuicFlows {
         config: &DefaultConfig,
     ) -> Arrived<P> {
         let handshake = is_handshake(header);
-        if !handshake && !self.is_known(id, queues.flow(id)) {
+        if !self.is_known(id, queues.flow(id)) && !(handshake && self.is_begun(now, id, queues.flow(id))) {
             return Arrived { useless: false, probe: None };
         }
         let waiting = queues.state(id).waiting();
@@ -141,11 +141,33 @@ impl QuicFlows {
         Arrived { useless, probe }
     }
 
-    /// Notes that the receiver said something.
-    pub fn answered(&mut self, now: Instant, id: FlowId, of: &Flow) {
+    /// Whether a packet of a handshake that arrives begins a connection: it is among the first of its flow, or the
+    /// other end has shown a handshake as well. A flow of another kind is taken for QUIC neither by what a stranger
+    /// writes into one packet nor by bits that look so by chance.
+    fn is_begun(&mut self, now: Instant, id: FlowId, of: &Flow) -> bool {
+        if of.sent_packets() <= BEGINNING {
+            return true;
+        }
+        let flow = self.make(now, id, of);
+        flow.shown = true;
+        flow.returned
+    }
+
+    /// Notes that the receiver said something, of a `handshake` or else.
+    pub fn answered(&mut self, now: Instant, id: FlowId, of: &Flow, handshake: bool) {
+        if handshake {
+            let flow = self.make(now, id, of);
+            flow.returned = true;
+            flow.known |= flow.shown;
+        }
         if let Some(flow) = self.known_mut(id, of) {
             flow.answered(now);
         }
+    }
+
+    /// Whether the receiver of a flow has not answered in time, twice in a row.
+    pub fn is_silent(&self, id: FlowId, of: &Flow) -> bool {
+        self.get(id, of).is_some_and(|flow| flow.known && flow.unanswered >= SILENT)
     }
 
     /// Notes a departure; whether the receiver has gone.
@@ -229,6 +251,11 @@ const SLACK: u16 = 64;
 /// Answers that may be missing in a row: receivers answer every second packet, and within 25 ms (RFC 9000, section
 /// 13.2.2).
 const UNANSWERED: u8 = 4;
+/// Answers that must be missing for a message to be believed that says that the receiver has gone: one may be on its way
+/// wherever packets leave seldom.
+const SILENT: u8 = 2;
+/// Packets of a flow of which one must be of a handshake: servers may first ask for the address or the version.
+const BEGINNING: u32 = 4;
 /// How long a receiver takes to answer before it has been seen to, at least.
 const UNKNOWN: Duration = Duration::from_millis(300);
 /// How long an answer takes at most, beside the wait here.
@@ -252,8 +279,11 @@ enum Data {
 pub struct QuicFlow {
     /// The tracker's count of the flow that has the record; [`u32::MAX`] if none has.
     generation: u32,
-    /// Whether a packet of a handshake was seen.
+    /// Whether it is QUIC.
     known: bool,
+    /// Whether a packet of a handshake was seen later than at its beginning, and whether one was of the other direction.
+    shown: bool,
+    returned: bool,
     /// Whether the receiver has spoken since the last arrival.
     heard: bool,
     /// How many packets are taken for probes, since the sender spoke out of silence, until the receiver does.
@@ -299,6 +329,8 @@ impl Default for QuicFlow {
         Self {
             generation: u32::MAX,
             known: false,
+            shown: false,
+            returned: false,
             heard: true,
             srtt_us: 0,
             sample_left: 0,

@@ -11,6 +11,9 @@ use narrows_units::{Duration, Instant, SeqNum};
 use super::queues::FlowQueues;
 use crate::Packet;
 
+/// Packets behind one that are looked at in search of [`DUP_THRESH`] with data: acknowledgments may stand between them.
+const LOOKED_AT: usize = 16;
+
 /// Duplicate acknowledgments that make a fast retransmit (RFC 5681, DupThresh).
 pub const DUP_THRESH: u32 = 3;
 
@@ -38,18 +41,20 @@ impl PendingRepair {
     }
 }
 
-/// The packet of a flow nearest to the front whose loss TCP repairs by itself.
-pub fn pick<P: Packet>(queues: &FlowQueues<P>, flow: FlowId) -> Option<u32> {
-    let (mut behind, mut best) = (0, None);
-    // From the tail: how many data packets stand behind each.
-    for (at, packet) in queues.packets_back(flow) {
-        let data = packet.header().is_tcp_data();
-        if data && queues.can_be_repaired(at) && behind >= DUP_THRESH {
-            best = Some(at);
+/// The packet of a flow nearest to the front whose loss TCP repairs by itself. All behind it have fewer data packets
+/// behind them, so if it has not enough, none has.
+pub fn pick<P: Packet>(queues: &mut FlowQueues<P>, flow: FlowId) -> Option<u32> {
+    let first = queues.first_repairable(flow)?;
+    let (mut behind, mut next) = (0, queues.behind(first));
+    for _ in 0..LOOKED_AT {
+        let at = next?;
+        behind += u32::from(queues.packet(at).header().is_tcp_data());
+        if behind == DUP_THRESH {
+            return Some(first);
         }
-        behind += u32::from(data);
+        next = queues.behind(at);
     }
-    best
+    None
 }
 
 #[cfg(test)]
@@ -59,8 +64,8 @@ mod tests {
 
     fn picked(new: &[bool]) -> Option<u64> {
         let data: Vec<_> = new.iter().map(|new| (100, *new)).collect();
-        let (queues, flow) = queued(&data);
-        pick(&queues, flow).map(|at| queues.packet(at).id)
+        let (mut queues, flow) = queued(&data);
+        pick(&mut queues, flow).map(|at| queues.packet(at).id)
     }
 
     #[test]

@@ -1,5 +1,7 @@
 mod acknowledgments;
+mod datagrams;
 mod expedited;
+mod forged;
 mod losses;
 
 use std::net::IpAddr;
@@ -44,12 +46,15 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(settings: &[(&str, &str)]) -> Self {
+        Self::with_rate(600, settings)
+    }
+    fn with_rate(kbps: u64, settings: &[(&str, &str)]) -> Self {
         let mut settled = Config::default();
         for (k, v) in settings {
             settled.set(k, v).unwrap();
         }
         let config = *settled.as_default().unwrap();
-        let q = DefaultMode::new(settled.common, config, ShaperConfig::new(Rate::from_kbps(600)), 7);
+        let q = DefaultMode::new(settled.common, config, ShaperConfig::new(Rate::from_kbps(kbps)), 7);
         Self { q, now: Instant::from_nanos(1_000_000_000), verdicts: Vec::new() }
     }
     pub fn wait(&mut self, ms: u64) {
@@ -74,13 +79,17 @@ impl Bench {
     }
     /// The handshake of a download: 100 ms to the server and back, nothing to the user.
     fn connect(&mut self, user: u8) {
+        self.connect_over(user, 100);
+    }
+    /// The same with so many milliseconds to the server and back.
+    fn connect_over(&mut self, user: u8, far_ms: u64) {
         let with_scale = |mut p: Record| {
             let tcp = p.header.tcp.as_mut().unwrap();
             (tcp.window_scale, tcp.mss) = (Some(7), Some(1460));
             p
         };
         self.back(with_scale(segment(key(user).reverse(), Flags::SYN, 0, 0, 0)));
-        self.wait(100);
+        self.wait(far_ms);
         self.put(with_scale(segment(key(user), Flags::SYN.and(Flags::ACK), 1000, 1, 0)));
         assert!(self.get().is_some());
         self.back(segment(key(user).reverse(), Flags::ACK, 1, 1001, 0));
@@ -301,6 +310,7 @@ fn a_copy_that_acknowledges_more_than_its_original_is_sent() {
     }
     assert_eq!((b.verdicts.len(), b.order().len()), (0, 4));
     b.put(data(1, 1));
+    b.wait(150);
     assert_eq!(b.order().len(), 1);
     let mut copy = data(1, 1);
     copy.header.tcp.as_mut().unwrap().ack = SeqNum(500);
@@ -384,31 +394,6 @@ fn an_ecn_flow_is_marked_instead() {
 }
 
 #[test]
-fn where_a_round_is_long_what_is_not_tcp_keeps_two_turns() {
-    let mut b = Bench::new(&[]);
-    let mut put = |flow: u8, nth: u64, len: u64| {
-        let mut p = Record { id: nth, ..Record::default() };
-        p.header = Header { key: key(flow), len: Bytes(len), ..Header::default() };
-        p.header.key.proto = Proto::UDP;
-        b.put(p);
-    };
-    // Ten flows: a round takes 200 ms.
-    (2..11).for_each(|flow| put(flow, 0, 1500));
-    (0..5).for_each(|nth| put(1, nth, 1500));
-    // A call's packets: fifteen are two turns.
-    (0..20).for_each(|nth| put(11, nth, 200));
-    let of = |user: u8| -> Vec<u64> {
-        let dropped = b.verdicts.iter().map(|v| match v {
-            Verdict::Dropped { packet, reason: Reason::Sojourn } => packet,
-            other => panic!("{other:?}"),
-        });
-        dropped.filter(|p| p.header.key.dst() == key(user).dst()).map(|p| p.id).collect()
-    };
-    assert_eq!(of(1), [0, 1, 2]);
-    assert_eq!(of(11), [0, 1, 2, 3, 4]);
-}
-
-#[test]
 fn a_new_connection_on_the_same_ports_starts_anew() {
     // Uploads: the SYN comes in the queued direction.
     let mut b = Bench::new(&[("quantum", "1500"), ("new_quantum", "1500")]);
@@ -428,39 +413,6 @@ fn a_new_connection_on_the_same_ports_starts_anew() {
     b.put(segment(key(1), Flags::ACK, 900_001, 1, MSS));
     let first = std::iter::from_fn(|| b.get()).find(|p| p.header.is_tcp_data());
     assert_eq!(first.map(|p| p.header.key), Some(key(1)), "the new flow goes before the old");
-}
-
-#[test]
-fn a_flow_that_is_not_tcp_keeps_its_newest_packets() {
-    // Alone at 600 kbit/s: a turn of 1500 bytes, all that is known of packets yet, takes 20 ms, and 100 ms take five.
-    let mut b = Bench::new(&[]);
-    let mut udp = |nth: u64, ecn| {
-        let mut p = Record { id: nth, ..Record::default() };
-        p.header = Header { key: key(1), len: Bytes(1200), ecn, ..Header::default() };
-        p.header.key.proto = Proto::UDP;
-        b.put(p);
-    };
-    for nth in 0..20 {
-        udp(nth, Ecn::NotEct);
-    }
-    let dropped: Vec<_> = b
-        .verdicts
-        .drain(..)
-        .map(|v| match v {
-            Verdict::Dropped { packet, reason: Reason::Sojourn } => packet.id,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(dropped, (0..14).collect::<Vec<_>>(), "7500 bytes are six packets: 14 to 19 stay");
-    while b.get().is_some() {}
-    // More than is due, less than twice that.
-    for nth in 20..30 {
-        let mut p = Record { id: nth, ..Record::default() };
-        p.header = Header { key: key(2), len: Bytes(1200), ecn: Ecn::Ect0, ..Header::default() };
-        p.header.key.proto = Proto::UDP;
-        b.put(p);
-    }
-    assert!(matches!(b.verdicts[..], [Verdict::Marked { .. }]), "{:?}", b.verdicts);
 }
 
 #[test]
@@ -515,6 +467,11 @@ fn a_late_retransmission_overtakes_and_no_older_timestamp_follows_it() {
         .collect();
     assert_eq!(mine[0].seq, SeqNum(1001), "the repair comes first");
     assert!(mine.iter().all(|t| t.timestamps.unwrap().0 >= 1_000_000), "{mine:?}");
+    assert_eq!(b.q.counters.restamped, mine.len() as u64 - 1);
+    // What comes afterwards leaves as it came.
+    b.put(data(9, 9));
+    let stamp = |p: Record| p.header.tcp.unwrap().timestamps.unwrap().0;
+    assert_eq!(b.get().map(stamp), Some(1001 + 9 * MSS));
 }
 
 #[test]

@@ -67,6 +67,7 @@ impl FlowTurn {
     }
 
     /// When data was last sent on, if any was.
+    #[cfg(test)]
     pub fn served_at(&self) -> Option<Instant> {
         (self.served_at != NEVER).then_some(self.served_at)
     }

@@ -9,7 +9,7 @@ use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use narrows_flow::PacketKind;
-use narrows_lists::{Arena as _, Links, List, Slab, linked};
+use narrows_lists::{Arena as _, Links, List, NIL, Slab, linked};
 use narrows_units::{Duration, Instant};
 
 use super::class::Class;
@@ -59,6 +59,8 @@ linked!(<P> Node<P>, InBucket: in_bucket);
 #[repr(align(32))]
 pub(super) struct PaperFlow {
     packets: List<InFlow>,
+    /// No packet before this one waits above the fair share; [`NIL`]: none at all.
+    above: u32,
     marks: u8,
     /// When new data was last sent on, in units of 2^20 ns, modulo 2^32 (4.1 s17: the last normal transmission).
     last_normal: u32,
@@ -99,7 +101,7 @@ impl PaperFlow {
 
 impl Default for PaperFlow {
     fn default() -> Self {
-        Self { packets: List::EMPTY, marks: 0, last_normal: 0, pool: PoolId::NOBODY }
+        Self { packets: List::EMPTY, above: NIL, marks: 0, last_normal: 0, pool: PoolId::NOBODY }
     }
 }
 
@@ -243,18 +245,24 @@ impl<P: Packet> PaperQueues<P> {
         let Some(fifo) = place.class.fifo() else { return };
         let len = packet.len();
         let node = self.insert(packet, flow, kind, 0, place);
-        self.flows[flow as usize].packets.push_back(&mut self.nodes, node);
+        let kept = &mut self.flows[flow as usize];
+        kept.packets.push_back(&mut self.nodes, node);
+        if place.class == Class::Above && kept.above == NIL {
+            kept.above = node;
+        }
         let class = &mut self.classes[fifo];
         class.packets.push_back(&mut self.nodes, node);
         class.backlog.add(len);
         class.victims.add(&mut self.nodes, node, place.bucket);
     }
 
-    /// Moves what a flow has above its fair share to the end of the over-penalised, in its order (4.2 s19).
+    /// Moves what a flow has above its fair share to the end of the over-penalised, in its order (4.2 s19). Each packet
+    /// is looked at once, however often a flow is penalised.
     pub(super) fn over_penalise(&mut self, flow: u32) {
         let (Some(from), Some(to)) = (Class::Above.fifo(), Class::Over.fifo()) else { return };
         let packets = self.flows[flow as usize].packets;
-        let mut next = packets.first();
+        let above = core::mem::replace(&mut self.flows[flow as usize].above, NIL);
+        let mut next = (above != NIL).then_some(above);
         while let Some(at) = next {
             next = packets.after(&self.nodes, at);
             let &Node { class, bucket, .. } = self.nodes.at(at);
@@ -282,7 +290,11 @@ impl<P: Packet> PaperQueues<P> {
                 self.recovery_backlog.sub(len);
             }
             Some(fifo) => {
-                self.flows[flow as usize].packets.remove(&mut self.nodes, node);
+                let kept = &mut self.flows[flow as usize];
+                if kept.above == node {
+                    kept.above = kept.packets.after(&self.nodes, node).unwrap_or(NIL);
+                }
+                kept.packets.remove(&mut self.nodes, node);
                 let class = &mut self.classes[fifo];
                 class.packets.remove(&mut self.nodes, node);
                 class.backlog.sub(len);

@@ -2,11 +2,17 @@
 
 use super::*;
 
-/// Five segments have left, and the first is acknowledged; the round trip is 100 ms, 50 of them have passed.
+/// Five segments have left after a wait, and the first is acknowledged; the round trip is 100 ms, 50 of them have
+/// passed.
 fn sent() -> Bench {
+    sent_after(150)
+}
+
+fn sent_after(waited_ms: u64) -> Bench {
     let mut b = Bench::new(&[]);
     b.connect(1);
     (0..5).for_each(|nth| b.put(data(1, nth)));
+    b.wait(waited_ms);
     assert_eq!(b.order().len(), 5);
     b.ack(1, 1001 + MSS);
     b.wait(50);
@@ -64,4 +70,23 @@ fn once_repaired_it_shows_no_more() {
     repeats(&mut b, Some((2, 3)));
     b.ack(1, 1001 + 3 * MSS);
     assert!(!passes(&mut b, 3));
+}
+
+/// A tail loss probe comes after two round trips (RFC 8985, section 7.2), and the path without a wait is known to the
+/// sender: what did not wait here was sent again because it was lost.
+#[test]
+fn a_copy_of_what_was_not_held_is_a_probe() {
+    assert!(passes(&mut sent_after(99), 1), "less than a round trip");
+    assert!(!passes(&mut sent_after(101), 1));
+    // Over a satellite: no sender gives up within 200 ms more than it knows.
+    let waits = |ms: u64| {
+        let mut b = Bench::new(&[]);
+        b.connect_over(1, 600);
+        b.put(data(1, 0));
+        b.wait(ms);
+        assert_eq!(b.order().len(), 1);
+        b.wait(300);
+        passes(&mut b, 0)
+    };
+    assert!(waits(200) && !waits(201));
 }
