@@ -25,7 +25,7 @@ from narrows.results import Result
 from narrows.runs import Point, expand, run
 from narrows.scenario import Scenario
 from narrows.sweeps import Swept, sweep
-from narrows.traffic import Browser, Files, Log, Long, Objects, Pages, SyntheticLog, Telnet, Traffic, Udp
+from narrows.traffic import Browser, Calls, Files, Log, Long, Objects, Pages, SyntheticLog, Telnet, Traffic, Udp
 
 if TYPE_CHECKING:
     from narrows import figures, models
@@ -50,6 +50,7 @@ __all__ = [
     "ENGINE",
     "VERSION",
     "Browser",
+    "Calls",
     "Claim",
     "Column",
     "Diagnosis",

@@ -31,8 +31,8 @@ class Traffic:
     sim only)."""
     header: Bytes | None = None
     """Before each object: payload, but not size (bytes; default 200 for objects, pages and log, else 0; sim only)."""
-    dscp: Number | None = default(0)
-    """Its packets bear, both ways (codepoint; default 0; sim only)."""
+    dscp: Number | str | None = default(0)
+    """Its packets bear, both ways: a number, or a name as ``ef`` (codepoint; default 0; lab: calls only)."""
     tcp: Tcp | None = None
     """Settings of these connections (sim only)."""
     opaque: bool | None = default(False)
@@ -173,6 +173,25 @@ class Udp(Traffic):
     """Mean of the exponential time on; needs ``off`` (time; default always on; sim only)."""
     off: Time | None = None
     """Mean of the exponential time off; needs ``on`` (time; sim only)."""
+
+
+@table
+class Calls(Traffic):
+    """Calls, games and queries: small datagrams at a steady pace, both ways."""
+
+    kind: ClassVar[str] = "calls"
+    flows: Number | None = None
+    """How many, each by another user (needed)."""
+    beside: str | None = None
+    """Name of traffic before it, whose users make the calls (default users of their own)."""
+    shape: str | None = default("g711")
+    """``g711``, ``opus24``, ``opus32-40ms``, ``opus-dtx``, ``game``, ``dns`` or ``keepalive`` (default g711)."""
+    packet: Bytes | None = None
+    """IP header included, both ways (bytes; default by ``shape``)."""
+    up_packet: Bytes | None = None
+    """The same from the user (bytes; default ``packet``)."""
+    interval: Time | None = None
+    """From a packet to the next (time; default by ``shape``)."""
 
 
 @table

@@ -56,6 +56,7 @@ TABLES = {
             narrows.Browser: {},
             narrows.Telnet: {"flows": 1},
             narrows.Udp: {"flows": 1, "rate": "9kbit", "on": "1s", "off": "1s"},
+            narrows.Calls: {"flows": 1},
             narrows.Log: {"clients": 1, "synthetic": {"requests": 1, "clients": 1}},
         }.items()
     },
@@ -77,8 +78,9 @@ def test_a_class_has_the_keys_its_table_has(cls):
     keys = {key_of(f) for f in dataclasses.fields(cls)} - {None}
     if issubclass(cls, narrows.Traffic):
         keys.add("kind")
-    # What goes with every kind has no meaning for packets at a constant rate; there is one list for all kinds.
-    refused = {"opened_by", "request", "header", "tcp", "opaque", "transport"} if cls is narrows.Udp else set()
+    # What goes with every kind has no meaning for datagrams; there is one list for all kinds.
+    connections = {"opened_by", "request", "header", "tcp", "opaque", "transport"}
+    refused = connections if cls in (narrows.Udp, narrows.Calls) else set()
     exist = known(TABLES[cls])
     assert exist - keys == set()
     assert keys - exist <= refused

@@ -22,6 +22,8 @@ const PER_FLOW: f64 = 1500.0;
 const PER_PACKET: f64 = 200.0;
 /// Bytes of a transfer that is over.
 const PER_TRANSFER: f64 = 100.0;
+/// Bytes of what is recorded of a call's delays.
+const PER_CALL: f64 = 40_000.0;
 /// Bytes of whatever the scenario.
 const BASE: f64 = 8e6;
 /// Bytes of a typical transfer whose size is drawn.
@@ -43,13 +45,13 @@ impl Estimate {
                 None if full.insert(way.thinnest) => most,
                 None => 0.0,
             };
-            let acks = if matches!(traffic.kind, TrafficKind::Udp { .. }) { 0.0 } else { 0.6 };
+            let acks = if traffic.is_datagrams() { 0.0 } else { 0.6 };
             hops += packets * (1.0 + acks) * way.links;
             memory += traffic.kind.parallel() as f64 * PER_FLOW;
-            if !matches!(
-                traffic.kind,
-                TrafficKind::Long { .. } | TrafficKind::Telnet { .. } | TrafficKind::Udp { .. }
-            ) {
+            let lasts = matches!(traffic.kind, TrafficKind::Long { .. } | TrafficKind::Telnet { .. });
+            if let TrafficKind::Calls { flows, .. } = traffic.kind {
+                memory += f64::from(flows) * PER_CALL;
+            } else if !lasts && !traffic.is_datagrams() {
                 memory += packets * f64::from(scenario.mtu) / TYPICAL_SIZE * PER_TRANSFER;
             }
             memory += way.in_flight / f64::from(scenario.mtu) * PER_PACKET;
@@ -115,6 +117,10 @@ fn demand(traffic: &Traffic, seconds: f64) -> Option<f64> {
                     * share
                     * seconds,
             )
+        }
+        // Both ways.
+        TrafficKind::Calls { flows, call } => {
+            Some(2.0 * f64::from(*flows) * seconds / call.interval.as_secs_f64().max(1e-9))
         }
         TrafficKind::Telnet { flows, interval, bytes } => {
             Some(f64::from(*flows) * seconds / interval.as_secs_f64().max(1e-9) * (per(*bytes as f64) - 3.0))

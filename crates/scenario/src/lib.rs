@@ -9,6 +9,7 @@
 
 pub mod access_log;
 mod addresses;
+pub mod calls;
 mod claim;
 mod error;
 mod experiment;

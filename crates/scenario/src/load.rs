@@ -1,5 +1,6 @@
 //! From a table in which nothing is left open to a checked [`Scenario`].
 
+mod calls;
 mod edge;
 pub(crate) mod log;
 pub(crate) mod tcp;

@@ -57,6 +57,9 @@ fn sections() -> Vec<(&'static str, String, &'static str)> {
         let place = if heading.ends_with("synthetic") { "traffic.0.synthetic." } else { "traffic.0." };
         all.push((heading, format!("{THIN}traffic = [{{ {entry} }}]\n"), place));
     }
+    let beside =
+        format!("{THIN}traffic = [{{ kind = \"long\", flows = 2 }}, {{ kind = \"calls\", flows = 1 }}]\n");
+    all.push(("### calls", beside, "traffic.1."));
     for kind in ["dumbbell", "parking_lot\", hops = \"=2", "diamond"] {
         let file = format!(
             "name = \"t\"\ndiscipline = \"taq\"\ntopology = {{ rate = \"1mbit\", kind = \"{kind}\" }}\n"
@@ -124,7 +127,7 @@ fn the_tables_have_the_keys_that_exist() {
                 assert!(told.is_subset(&exist), "{heading}: {told:?}");
                 continue;
             }
-            _ if place == "traffic.0." => told.extend(everyone.iter().cloned()),
+            _ if ["traffic.0.", "traffic.1."].contains(&place) => told.extend(everyone.iter().cloned()),
             _ => {}
         }
         assert_eq!(told, exist, "{heading}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use narrows_tcp::Config;
 use narrows_units::{Dscp, Duration, Rate};
 
+use crate::calls::Call;
 use crate::{Size, Web};
 
 /// A group of flows or users that do the same.
@@ -19,6 +20,8 @@ pub struct Traffic {
     /// User (or flow, or arrival) `u` sits on host `(first + u) % count` of each end's group: entries that share hosts
     /// follow one another.
     pub first: u32,
+    /// The entry before whose users these are, by its place; `None` for users of its own.
+    pub beside: Option<usize>,
     /// Who sends the SYN.
     pub opened_by: OpenedBy,
     /// Bytes the receiver of the data sends first, zero for none; the data start when they have arrived.
@@ -154,6 +157,13 @@ pub enum TrafficKind {
         /// Mean of the exponential time off.
         off: Duration,
     },
+    /// Calls: small datagrams at a steady pace, both ways.
+    Calls {
+        /// How many, each by another user.
+        flows: u32,
+        /// What both ends send.
+        call: Call,
+    },
     /// Requests from an access log.
     Log {
         /// Where the requests come from.
@@ -219,6 +229,12 @@ impl Traffic {
         self.kind.users()
     }
 
+    /// Whether it has no connections.
+    #[must_use]
+    pub const fn is_datagrams(&self) -> bool {
+        matches!(self.kind, TrafficKind::Udp { .. } | TrafficKind::Calls { .. })
+    }
+
     /// Its kind, as the file calls it.
     #[must_use]
     pub const fn word(&self) -> &'static str {
@@ -260,6 +276,7 @@ impl TrafficKind {
             Self::Pages { .. } => "pages",
             Self::Telnet { .. } => "telnet",
             Self::Udp { .. } => "udp",
+            Self::Calls { .. } => "calls",
             Self::Log { .. } => "log",
         }
     }
@@ -268,7 +285,10 @@ impl TrafficKind {
     #[must_use]
     pub const fn users(&self) -> u32 {
         match self {
-            Self::Long { flows } | Self::Telnet { flows, .. } | Self::Udp { flows, .. } => *flows,
+            Self::Long { flows }
+            | Self::Telnet { flows, .. }
+            | Self::Udp { flows, .. }
+            | Self::Calls { flows, .. } => *flows,
             Self::Files { users, .. } | Self::Objects { users, .. } | Self::Pages { users, .. } => *users,
             Self::Log { clients, .. } => *clients,
         }
@@ -284,7 +304,8 @@ impl TrafficKind {
             Self::Files { flows: Some(n), .. }
             | Self::Long { flows: n }
             | Self::Telnet { flows: n, .. }
-            | Self::Udp { flows: n, .. } => *n as u64,
+            | Self::Udp { flows: n, .. }
+            | Self::Calls { flows: n, .. } => *n as u64,
             Self::Files { flows: None, .. } => 1,
         }
     }

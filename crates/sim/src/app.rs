@@ -6,6 +6,7 @@
 //! sizes, recorded requests) is the same whatever the network does.
 
 mod arrivals;
+mod calls;
 mod files;
 mod lines;
 mod log;
@@ -13,6 +14,7 @@ mod long;
 mod objects;
 mod pages;
 mod spread;
+mod stream;
 mod synthetic_log;
 mod telnet;
 #[cfg(test)]
@@ -111,6 +113,7 @@ fn app(traffic: &Traffic, common: Common) -> Box<dyn App> {
         TrafficKind::Udp { flows, rate, packet, on, off } => {
             Box::new(udp::Udp::new(common, flows, rate, packet, [on, off]))
         }
+        TrafficKind::Calls { flows, call } => Box::new(calls::Calls::new(common, flows, call)),
         TrafficKind::Log { source, clients, connections, timing, retry } => {
             Box::new(log::Log::new(common, &source, [clients, connections], timing, retry))
         }

@@ -102,6 +102,13 @@ const NAMES: &[&str] = &[
     "datagram_kbps",
     "datagram_loss",
     "datagram_delay_{p50,p99,max}_s",
+    // Calls
+    "calls_good",
+    "call_{down,up}_sent",
+    "call_{down,up}_arrived",
+    "call_{down,up}_loss",
+    "call_{down,up}_added_{p50,p95,p99,max}_s",
+    "call_{down,up}_jitter_s",
     // Windows
     "cwnd_{NAME}_pkts",
     "cwnd_peak_{NAME}_pkts",
@@ -210,7 +217,8 @@ mod tests {
             hosts = [{ name = 'servers', at = 'a' }, { name = 'clients', at = 'b' }]
             traffic = [{ kind = 'objects', name = 'web', users = 30 }, { kind = 'long', name = 'bulk', flows = 3 },
                        { kind = 'pages', users = 2, objects = 4, think = '1s' },
-                       { kind = 'telnet', flows = 2 }, { kind = 'udp', flows = 1, rate = '20kbit' }]
+                       { kind = 'telnet', flows = 2 }, { kind = 'udp', flows = 1, rate = '20kbit' },
+                       { kind = 'calls', flows = 2, beside = 'web' }]
             [probes]
             slice = '2.5s'
             epochs = '1s'

@@ -196,6 +196,11 @@ impl SimLink {
         if let Before::Discipline(queue) = &mut self.before { Some(queue) } else { None }
     }
 
+    /// How long a packet takes from the queue to the far end if it never waits.
+    pub(crate) fn least_delay(&mut self, len: Bytes) -> Duration {
+        self.times.of_link(self.shape.as_deref(), len) + self.delay
+    }
+
     /// When link `id`, before which is no drop-tail queue, has sent a packet that it takes `now`.
     pub(crate) fn send(
         &mut self,

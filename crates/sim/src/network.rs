@@ -22,7 +22,7 @@ use crate::event::{Event, EventQueue};
 use crate::ids::{EndId, FlowId, GroupId, HostId, LinkId, NodeId, RouteId};
 use crate::link::{Access, Before, Bottleneck, Changing, SimLink};
 use crate::loss::Loss;
-use crate::packet::{Label, PacketPool, Pkt};
+use crate::packet::{Label, Packet, PacketPool, Pkt};
 use crate::shaped::Shaped;
 use crate::srpt::Srpt;
 use crate::tap::Tap;
@@ -215,6 +215,19 @@ impl Network {
     /// The place of the route between two hosts.
     pub(crate) fn route(&self, src: HostId, dst: HostId) -> RouteId {
         self.between(self.node_of(src), self.node_of(dst))
+    }
+
+    /// How long a packet takes from host to host if it never waits.
+    pub(crate) fn least_delay(&mut self, packet: &Packet) -> Duration {
+        let (Label { src, dst, route, .. }, len) = (packet.label, packet.header.len);
+        let mut least = Duration::ZERO;
+        for host in [src, dst].map(|host| &self.hosts[host.index()]) {
+            least += self.groups[host.group.index()].time(len) + host.delay;
+        }
+        for id in &self.routes[route.index()] {
+            least += self.links[id.index()].least_delay(len);
+        }
+        least
     }
 
     /// Sends a packet of no connection.

@@ -3,6 +3,7 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
+use narrows_scenario::calls::Way;
 use narrows_units::{Dscp, Ecn, Instant};
 use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 
@@ -24,7 +25,7 @@ pub(crate) struct Label {
     pub(crate) route: RouteId,
     /// Links of the route it has crossed.
     pub(crate) hop: u16,
-    /// Which end of the connection takes it; [`DATAGRAM`] if no connection does.
+    /// Which end of the connection takes it; [`DATAGRAM`] or beyond if no connection does.
     pub(crate) end: u8,
     /// What it carries.
     pub(crate) kind: PayloadKind,
@@ -86,7 +87,7 @@ impl Packet {
     /// Fills in the key, for those who look at it: few do.
     pub(crate) fn address(&mut self) {
         let Label { src, dst, ports, end, .. } = self.label;
-        if end != DATAGRAM {
+        if end < DATAGRAM {
             let proto = if self.label.is_opaque() { Proto::UDP } else { Proto::TCP };
             self.header.key = FlowKey::new(address(src), address(dst), ports.0, ports.1, proto);
         }
@@ -139,6 +140,23 @@ pub(crate) const fn address(host: HostId) -> IpAddr {
 
 /// The `end` of a packet that belongs to no connection.
 pub(crate) const DATAGRAM: u8 = 2;
+
+/// The `end` of a packet of a call.
+pub(crate) const fn call_end(way: Way) -> u8 {
+    match way {
+        Way::Down => 3,
+        Way::Up => 4,
+    }
+}
+
+/// The way of a packet of a call, by its `end`.
+pub(crate) const fn call_way(end: u8) -> Option<Way> {
+    match end {
+        3 => Some(Way::Down),
+        4 => Some(Way::Up),
+        _ => None,
+    }
+}
 
 /// What only the ends can read.
 #[derive(Clone, Debug)]

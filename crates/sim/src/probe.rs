@@ -5,6 +5,7 @@
 //! Counting begins at the end of the warm-up; names are those of the lab's table where the thing is the same.
 
 mod bursts;
+mod calls;
 mod epochs;
 mod finish;
 mod flows;
@@ -44,6 +45,7 @@ pub(crate) use finish::{end, report};
 pub(crate) use join::join;
 
 use bursts::Bursts;
+use calls::Calls;
 use epochs::Epochs;
 use flows::Flows;
 use links::LinkProbe;
@@ -123,6 +125,7 @@ pub(crate) struct Probes {
     /// From an application's write to a connection that had nothing to deliver until it was delivered, nanoseconds.
     writes: Histogram,
     datagrams: Datagrams,
+    pub(crate) calls: Calls,
 }
 
 impl Probes {
@@ -262,6 +265,7 @@ impl World {
         }
         self.probes.repairs.on = plan.repairs;
         let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
+        self.probes.calls = Calls::new(warmup, plan.calls_until);
         self.probes.plan = plan;
         if samples {
             self.net.events.push(Instant::ZERO, Event::Probe(SAMPLE));

@@ -109,7 +109,7 @@ impl Tap {
                 self.datagrams_lost.resize(at + 1, 0);
             }
             self.datagrams_lost[at] += 1;
-        } else if p.label.kind != PayloadKind::Control {
+        } else if p.label.end < DATAGRAM && p.label.kind != PayloadKind::Control {
             if at >= self.lost.len() {
                 self.lost.resize(at + 1, Lost::default());
             }

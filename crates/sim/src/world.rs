@@ -1,7 +1,9 @@
 //! The whole: network, connections, applications, and the loop that lets time pass.
 
 use core::ops::ControlFlow;
+use std::collections::BTreeMap;
 
+use narrows_scenario::calls::Way;
 use narrows_tcp::TcpEvent;
 use narrows_units::{Dscp, Instant};
 
@@ -14,7 +16,7 @@ use crate::ends::{Ends, Request};
 use crate::event::Event;
 use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{Host, Network};
-use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt};
+use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt, call_way};
 use crate::port::Port;
 use crate::probe::Probes;
 
@@ -58,6 +60,8 @@ pub(crate) struct World {
     pub(crate) connections: Vec<Connection>,
     pub(crate) probes: Probes,
     pub(crate) edges: Edges,
+    /// Who answers the packets of a call, and the token it is woken with.
+    answerers: BTreeMap<FlowId, (AppId, u32)>,
     free: Vec<FlowId>,
     apps: Vec<Option<Box<dyn App>>>,
     /// Events of the ends that are being worked on, the one begun last at the end.
@@ -79,6 +83,7 @@ impl World {
             connections: Vec::new(),
             probes: Probes::default(),
             edges: Edges::default(),
+            answerers: BTreeMap::new(),
             free: Vec::new(),
             apps: Vec::new(),
             events: Vec::new(),
@@ -261,12 +266,31 @@ impl World {
     /// Takes a packet that is at its host.
     #[inline(always)]
     fn deliver(&mut self, packet: Pkt) {
-        if packet.0.label.end == DATAGRAM {
-            self.probes.datagram(self.net.now, &packet.0);
+        if packet.0.label.end >= DATAGRAM {
+            self.on_datagram(&packet.0);
         } else {
             self.on_packet(&packet.0);
         }
         self.net.pool.give(packet);
+    }
+
+    /// Takes a packet of no connection that is at its host.
+    #[inline(never)]
+    fn on_datagram(&mut self, packet: &Packet) {
+        let Label { flow, end, .. } = packet.label;
+        let Some(way) = call_way(end) else { return self.probes.datagram(self.net.now, packet) };
+        let added = self.net.now.since(packet.sent).saturating_sub(self.net.least_delay(packet));
+        self.probes.calls.arrived(packet.sent, flow.0, way, added);
+        if way == Way::Up
+            && let Some(&(app, token)) = self.answerers.get(&flow)
+        {
+            self.set_timer(app, token, self.net.now);
+        }
+    }
+
+    /// From now on each packet that a user sends in the call numbered `flow` wakes `app` with `token`.
+    pub(crate) fn answered(&mut self, flow: FlowId, app: AppId, token: u32) {
+        self.answerers.insert(flow, (app, token));
     }
 
     /// Takes a packet of a connection that is at its host.

@@ -6,7 +6,7 @@ use narrows_units::{Dscp, Duration};
 
 use super::tcp::{self, Layer};
 use super::topology::{Draft, plain_name};
-use super::{Files, MOST_FLOWS, web};
+use super::{Files, MOST_FLOWS, calls, web};
 use crate::read::Reader;
 use crate::{Error, LogSource, LogTiming, OpenedBy, Size, Traffic, TrafficKind, Transport, Web};
 use narrows_settings::one_of;
@@ -66,7 +66,12 @@ pub(crate) fn read(entries: Vec<Reader<'_>>, around: &Around<'_>) -> Result<Vec<
                 "a name no other traffic has",
             ));
         }
-        t.first = all.iter().filter(|o| o.to == t.to).fold(0, |sum, o| sum.saturating_add(o.users()));
+        t.beside = calls::beside(&r, &t, &all)?;
+        let own = all.iter().filter(|o| o.to == t.to && o.beside.is_none());
+        t.first = match t.beside {
+            Some(other) => all[other].first,
+            None => own.fold(0, |sum, o| sum.saturating_add(o.users())),
+        };
         flows += t.kind.parallel();
         bounded(&r, &t, flows)?;
         web::bounded(&r, &t)?;
@@ -124,7 +129,9 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     let opened_by = r.or("opened_by", default, |r, k| r.word(k, &opened))?;
     let request = r.or("request", if asks { REQUEST } else { 0 }, |r, k| r.bytes(k, true))?;
     if let TrafficKind::Udp { packet, .. } = kind {
-        no_connection(r, packet, around.mtu)?;
+        no_connection(r, kind.word(), packet, around.mtu)?;
+    } else if let TrafficKind::Calls { call, .. } = kind {
+        no_connection(r, kind.word(), call.down.max(call.up), around.mtu)?;
     } else if oneway && (opened_by == OpenedBy::Receiver || request > 0) {
         let key = if opened_by == OpenedBy::Receiver { "opened_by" } else { "request" };
         let expected = "the sender to open without a request, because in ns-2's handshake the SYN goes the way of the \
@@ -139,6 +146,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
         from,
         to,
         first: 0,
+        beside: None,
         opened_by,
         request,
         header,
@@ -206,13 +214,13 @@ fn quic(around: &Around<'_>) -> narrows_quic::Config {
 }
 
 /// Refuses what UDP does not have.
-fn no_connection(r: &Reader<'_>, packet: u32, mtu: u32) -> Result<(), Error> {
+fn no_connection(r: &Reader<'_>, kind: &str, packet: u32, mtu: u32) -> Result<(), Error> {
     if packet > mtu {
         return Err(r.wrong("packet", format!("at most mtu = {mtu}")));
     }
     for key in ["opened_by", "request", "header", "tcp", "opaque", "transport"] {
         if r.has(key) {
-            return Err(r.wrong(key, "no such key for udp, which has no connections"));
+            return Err(r.wrong(key, format!("no such key for {kind}, which has no connections")));
         }
     }
     Ok(())
@@ -232,9 +240,30 @@ fn times(r: &Reader<'_>, duration: Duration) -> Result<(Duration, Duration), Err
     Ok((start, stop))
 }
 
-/// A codepoint by its number.
+/// A codepoint by its number, or by the name that RFC 8436's registry has for it.
 pub(crate) fn codepoint(r: &Reader<'_>, key: &'static str) -> Result<Option<Dscp>, Error> {
-    Ok(r.count(key, 0, 63)?.and_then(|n| u8::try_from(n).ok()).and_then(Dscp::new))
+    let number = match r.value(key) {
+        Some(toml::Value::String(name)) => {
+            let expected = "a number from 0 to 63, or a name: cs0 to cs7, af11 to af43, ef, va or le";
+            Some(named_codepoint(name).ok_or_else(|| r.wrong(key, expected))?)
+        }
+        _ => r.count(key, 0, 63)?.and_then(|n| u8::try_from(n).ok()),
+    };
+    Ok(number.and_then(Dscp::new))
+}
+
+fn named_codepoint(name: &str) -> Option<u8> {
+    let digit = |c: u8, least: u8, most: u8| (least..=most).contains(&c.wrapping_sub(b'0')).then(|| c - b'0');
+    match name.as_bytes() {
+        b"ef" => Some(46),
+        b"va" => Some(44),
+        b"le" => Some(1),
+        // RFC 2474, section 4.2.2.2.
+        [b'c', b's', class] => Some(8 * digit(*class, 0, 7)?),
+        // RFC 2597, section 6.
+        [b'a', b'f', class, drop] => Some(8 * digit(*class, 1, 4)? + 2 * digit(*drop, 1, 3)?),
+        _ => None,
+    }
 }
 
 fn group(r: &Reader<'_>, key: &'static str, default: &str, around: &Around<'_>) -> Result<usize, Error> {
@@ -246,7 +275,7 @@ fn group(r: &Reader<'_>, key: &'static str, default: &str, around: &Around<'_>) 
     })
 }
 
-const KINDS: [&str; 8] = ["long", "files", "objects", "pages", "browser", "telnet", "udp", "log"];
+const KINDS: [&str; 9] = ["long", "files", "objects", "pages", "browser", "telnet", "udp", "calls", "log"];
 
 fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<(TrafficKind, Web), Error> {
     let expected = format!("one of {}", KINDS.join(", "));
@@ -294,6 +323,7 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<(TrafficKind, Web), Error> 
             on: r.or("on", Duration::ZERO, |r, k| r.time(k))?,
             off: off(r)?,
         },
+        "calls" => calls::read(r)?,
         "browser" => web::browser(r, &mut web)?,
         "log" => log(r, files)?,
         other => return Err(r.wrong("kind", one_of(other, KINDS))),

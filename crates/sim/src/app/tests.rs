@@ -10,6 +10,7 @@ use std::sync::Arc;
 use core::ops::ControlFlow;
 
 use narrows_qdisc::{Framing, Limit, Spec};
+use narrows_scenario::calls;
 use narrows_scenario::{
     Delays, Hosts, LabSettings, Link, LinkDiscipline, LogEntry, LogSource, LogTiming, Loss, Probes, Size,
     Topology, Transport, Web,
@@ -145,6 +146,7 @@ pub(super) fn traffic(kind: TrafficKind) -> Traffic {
         from: 0,
         to: 1,
         first: 0,
+        beside: None,
         opened_by: OpenedBy::Receiver,
         request: 120,
         header: 200,
@@ -331,6 +333,27 @@ fn udp_sends_at_equal_gaps_and_is_off_as_long_as_said() {
     // lengths and their number are exponential-like: a standard error of 2 %.
     assert!((sent / (5_000.0 * 31.75) - 1.0).abs() < 0.06, "{sent}");
     assert!(history.rang.windows(2).all(|w| w[1].0.since(w[0].0) >= Duration::from_millis(16)));
+}
+
+#[test]
+fn calls_send_both_ways_and_queries_are_answered() {
+    let shape = |name: &str| calls::Call::SHAPES.iter().find(|(n, _)| *n == name).unwrap().1;
+    let scenario = |name: &str| Scenario {
+        jitter: Duration::ZERO,
+        ..scenario(10, vec![traffic(TrafficKind::Calls { flows: 2, call: shape(name) })])
+    };
+    // From 1 s to 10 s a packet every 20 ms, from each of four ends.
+    let (world, history) = run(&scenario("g711"), 1);
+    assert_eq!(world.net.links[0].counters.arrived + world.net.links[1].counters.arrived, 4 * 450);
+    assert_eq!(history.rang.iter().filter(|r| r.0 == Instant::from_nanos(1_040_000_000)).count(), 4);
+    // A query each 2 s; a server's answer goes when the query has come, after 10 ms and what sending takes.
+    let (_, history) = run(&scenario("dns"), 1);
+    let (server, user): (Vec<(Instant, u32)>, Vec<_>) = history.rang.iter().partition(|r| r.1 % 2 == 0);
+    // At 1, 3, 5, 7 and 9 s.
+    assert_eq!((server.len(), user.len()), (10, 10));
+    // 70 bytes: twice 5.6 us at 100 Mbit/s, and 56 us at 10 Mbit/s, for which the second user's waits.
+    let took: Vec<u64> = user.iter().zip(&server).map(|(u, s)| s.0.since(u.0).as_nanos()).collect();
+    assert_eq!(took[..3], [10_067_200, 10_123_200, 10_067_200]);
 }
 
 #[test]

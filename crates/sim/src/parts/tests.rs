@@ -46,9 +46,10 @@ fn random(rng: &mut Rng, islands: u32) -> String {
             "kind = 'pages'\nusers = 2\nobjects = 4\nthink = '1s'".to_owned(),
             "kind = 'telnet'\nflows = 2".to_owned(),
             "kind = 'udp'\nflows = 2\nrate = '20kbit'".to_owned(),
+            format!("kind = 'calls'\nflows = 1\nbeside = 'web{n}'"),
         ]
         .iter()
-        .take(rng.usize(2..7))
+        .take(rng.usize(2..8))
         {
             let _ = writeln!(text, "[[traffic]]\n{kind}\nfrom = 's{n}'\nto = 'c{n}'");
         }

@@ -78,6 +78,7 @@ pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
     probes.gone.since(&probes.before).report(plan, seconds, &mut out);
     out.histogram("write", &probes.writes, &[P50, P99, MAX]);
     datagrams(&probes.datagrams, &datagrams_lost, seconds, &mut out);
+    probes.calls.report(&mut out);
     probes.users.report(now, &plan.stalls, &mut out);
     links::report(plan, &links, &mut out);
     probes.flows.report(plan.slice, now, &mut out);

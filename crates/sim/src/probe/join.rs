@@ -74,6 +74,7 @@ impl Probes {
         self.due.sum += other.due.sum;
         self.writes.absorb(&other.writes);
         self.datagrams.absorb(&other.datagrams);
+        self.calls.absorb(other.calls);
     }
 }
 

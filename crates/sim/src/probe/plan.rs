@@ -1,6 +1,7 @@
 //! What is to be recorded of a run.
 
 use crate::ids::LinkId;
+use narrows_scenario::calls::LAST;
 use narrows_scenario::{Group, Scenario, Series};
 use narrows_units::{Duration, Instant, Rate};
 
@@ -18,6 +19,8 @@ pub(crate) struct Watched {
 pub(crate) struct ProbePlan {
     /// When counting begins.
     pub(crate) warmup: Instant,
+    /// Packets of calls count that are sent before.
+    pub(crate) calls_until: Instant,
     /// Length of a slice.
     pub(crate) slice: Duration,
     /// Length of an epoch, if epochs are wanted.
@@ -51,6 +54,7 @@ impl Default for ProbePlan {
     fn default() -> Self {
         Self {
             warmup: Instant::ZERO,
+            calls_until: Instant::FAR_FUTURE,
             slice: Duration::from_secs(20),
             epoch: None,
             bursts: false,
@@ -74,6 +78,7 @@ impl ProbePlan {
         let fewest = scenario.duration.as_nanos() / MOST_SAMPLES;
         Self {
             warmup: Instant::ZERO + scenario.warmup,
+            calls_until: Instant::ZERO + scenario.duration.saturating_sub(LAST),
             slice: scenario.probes.slice,
             epoch: scenario.probes.epochs,
             bursts: scenario.probes.bursts,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use narrows_runner::{Estimate, RunPlan};
-use narrows_scenario::{Scenario, TrafficKind, time_text};
+use narrows_scenario::{Scenario, time_text};
 use narrows_tcp::{Config, Preset, Settings as _};
 
 use super::progress::words;
@@ -63,7 +63,7 @@ fn put(text: &mut String, line: String) {
 /// The preset each end is nearest to, and what differs from it.
 fn tcp(text: &mut String, scenario: &Scenario) {
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
-    for t in scenario.traffic.iter().filter(|t| !matches!(t.kind, TrafficKind::Udp { .. })) {
+    for t in scenario.traffic.iter().filter(|t| !t.is_datagrams()) {
         let (from, to) = (settings(&t.tcp_from), settings(&t.tcp_to));
         let words = if from == to { from } else { format!("sender {from}; receiver {to}") };
         match told.iter_mut().find(|(known, _)| *known == words) {

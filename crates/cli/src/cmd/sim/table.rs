@@ -34,7 +34,7 @@ const fn figure(name: &'static str, long: &'static str, short: &'static str, for
 }
 
 /// In order of interest; those without a value are left out. `SLICE` stands for the slice's length.
-const SHOWN: [Figure; 24] = [
+const SHOWN: [Figure; 30] = [
     figure("jain_SLICE", "Jain index over slices of SLICE", "Jain SLICE", Form::Number),
     figure("zero_slices", "slices in which a flow got nothing", "empty slices", Form::Share),
     figure("objects_done", "objects done", "objects", Form::Number),
@@ -59,6 +59,12 @@ const SHOWN: [Figure; 24] = [
     figure("datagram_kbps", "datagrams received, kbit/s", "UDP kbit/s", Form::Number),
     figure("datagram_loss", "datagrams lost", "UDP loss", Form::Share),
     figure("datagram_delay_p99_s", "datagrams' delay, p99", "UDP delay p99", Form::Seconds),
+    figure("calls_good", "calls that are good", "good calls", Form::Share),
+    figure("call_down_loss", "calls' packets to users lost", "call loss", Form::Share),
+    figure("call_down_added_p95_s", "their added delay, p95", "call delay p95", Form::Seconds),
+    figure("call_down_added_max_s", "their added delay, worst", "call delay max", Form::Seconds),
+    figure("call_up_loss", "calls' packets from users lost", "call loss up", Form::Share),
+    figure("call_up_added_p95_s", "their added delay, p95", "call delay p95 up", Form::Seconds),
 ];
 
 /// A figure to show: its name in the results, its headings, how it is written.

@@ -102,7 +102,7 @@ fn impossible_scenarios_end_in_one_sentence() {
             &thin,
             "\"objects\"",
             "\"ftp\"",
-            "traffic.0.kind = 'ftp': expected one of long, files, objects, pages, browser, telnet, udp, log",
+            "traffic.0.kind = 'ftp': expected one of long, files, objects, pages, browser, telnet, udp, calls, log",
         ),
         (
             &thin,

@@ -1,7 +1,8 @@
 //! The traffic in words: who asks whom for what, and which share of the thinnest link that leaves.
 
+use narrows_scenario::calls::{Call, Pattern};
 use narrows_scenario::{LogSource, LogTiming, OpenedBy, Scenario, Size, Traffic, TrafficKind, time_text};
-use narrows_units::{Duration, Rate};
+use narrows_units::{Dscp, Duration, Rate};
 
 use super::super::table::significant;
 use super::network::round_trip;
@@ -54,16 +55,33 @@ pub(super) fn words(scenario: &Scenario, t: &Traffic) -> String {
             };
             format!("{}, {rate} each in packets of {packet} B, {pattern}", flows(*n, "UDP flow"))
         }
+        TrafficKind::Calls { flows: n, call } => calls(&flows(*n, "call"), *call, t.dscp),
         TrafficKind::Log { source, clients, connections, timing, .. } => {
             format!("{} {}: {}", users(*clients, *connections), requests(*timing), log(source))
         }
     };
-    let opened = if matches!(t.kind, TrafficKind::Udp { .. }) || t.opened_by == OpenedBy::Receiver {
+    let opened = if t.is_datagrams() || t.opened_by == OpenedBy::Receiver {
         String::new()
     } else {
         "; the sender opens".to_owned()
     };
-    format!("{what}{opened}{}{}", share(scenario, t), when(scenario, t))
+    let beside = t.beside.map_or_else(String::new, |at| {
+        format!(", by users of {}", scenario.traffic.get(at).map_or("another", |other| other.name.as_str()))
+    });
+    format!("{what}{beside}{opened}{}{}", share(scenario, t), when(scenario, t))
+}
+
+/// What the ends of calls send.
+fn calls(what: &str, call: Call, dscp: Dscp) -> String {
+    let Call { down, up, interval, pattern } = call;
+    let packets = if down == up { format!("{down} B") } else { format!("{down} B down and {up} B up") };
+    let mark = if dscp == Dscp::DEFAULT { String::new() } else { format!(", codepoint {}", dscp.get()) };
+    let when = match pattern {
+        Pattern::Steady => "both ways",
+        Pattern::Spurts => "both ways while its end talks",
+        Pattern::Answered => "from the user, answered at once",
+    };
+    format!("{what}, packets of {packets} every {} {when}{mark}", time_text(interval))
 }
 
 /// What a user does between two requests.
@@ -112,7 +130,10 @@ fn law(size: &Size, unit: &str) -> String {
 fn share(scenario: &Scenario, t: &Traffic) -> String {
     if matches!(
         t.kind,
-        TrafficKind::Udp { .. } | TrafficKind::Telnet { .. } | TrafficKind::Files { flows: None, .. }
+        TrafficKind::Udp { .. }
+            | TrafficKind::Calls { .. }
+            | TrafficKind::Telnet { .. }
+            | TrafficKind::Files { flows: None, .. }
     ) {
         return String::new();
     }
@@ -122,7 +143,7 @@ fn share(scenario: &Scenario, t: &Traffic) -> String {
     let Some(thinnest) = route(t).into_iter().min_by_key(|l| topology.links[*l].rate) else {
         return String::new();
     };
-    let elastic = |t: &&Traffic| !matches!(t.kind, TrafficKind::Udp { .. } | TrafficKind::Telnet { .. });
+    let elastic = |t: &&Traffic| !t.is_datagrams() && !matches!(t.kind, TrafficKind::Telnet { .. });
     let rivals: u64 = scenario
         .traffic
         .iter()

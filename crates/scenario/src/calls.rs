@@ -1,0 +1,291 @@
+//! Calls, games and queries: small datagrams at a steady pace, both ways, whatever becomes of them. When each end of one
+//! sends, how the pace of its packets is judged, and when a call is good: the same for simulator and lab.
+
+use narrows_units::Duration;
+
+use crate::maths::ln;
+
+/// Greatest share of packets lost and greatest added delay in seconds of a good call: codecs conceal a lost packet in a
+/// hundred, and of the 150 ms from mouth to ear that nobody notices (ITU-T G.114), what packets, playout and propagation
+/// take leaves a queue some 60.
+const GOOD_LOSS: f64 = 0.01;
+const GOOD_ADDED: f64 = 0.060;
+
+/// Mean times of talking and of silence in conversation (Brady, 1969): 40 % talk; ITU-T P.59 has 38.5 %.
+const TALK: Duration = Duration::from_millis(1_200);
+const SILENCE: Duration = Duration::from_millis(1_800);
+/// In silence libopus sends a frame of comfort noise so often.
+const COMFORT_EVERY: Duration = Duration::from_millis(400);
+/// IP bytes of its packet: 20 of Opus.
+const COMFORT: u32 = 60;
+
+/// Packets sent within so much of a run's end are not counted: they may be on their way. Who waits longer is lost.
+pub const LAST: Duration = Duration::from_secs(1);
+
+/// The way of a call's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From `from`, the server, to the user.
+    Down,
+    /// From the user to the server.
+    Up,
+}
+
+impl Way {
+    /// Both, in the order of tables.
+    pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
+
+    /// As figures call it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
+}
+
+/// What both ends of a call send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// IP bytes of a packet to the user.
+    pub down: u32,
+    /// IP bytes of a packet from the user.
+    pub up: u32,
+    /// Time from a packet to the next.
+    pub interval: Duration,
+    /// When packets are sent.
+    pub pattern: Pattern,
+}
+
+/// When the packets of a call are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Both ends send always.
+    Steady,
+    /// Each end talks and is silent in turn, for exponential times; in silence it sends comfort noise.
+    Spurts,
+    /// The user sends, and the server answers each packet at once.
+    Answered,
+}
+
+impl Call {
+    /// The shapes that have a name.
+    pub const SHAPES: [(&'static str, Self); 7] = [
+        // 160 bytes of G.711 under RTP, UDP and IPv4.
+        ("g711", Self::voice(200, 20)),
+        ("opus24", Self::voice(100, 20)),
+        ("opus32-40ms", Self::voice(146, 40)),
+        ("opus-dtx", Self { pattern: Pattern::Spurts, ..Self::voice(100, 20) }),
+        (
+            "game",
+            Self {
+                down: 130,
+                up: 80,
+                interval: Duration::from_nanos(1_000_000_000 / 30),
+                pattern: Pattern::Steady,
+            },
+        ),
+        ("dns", Self { down: 200, up: 70, interval: Duration::from_secs(2), pattern: Pattern::Answered }),
+        ("keepalive", Self::voice(60, 15_000)),
+    ];
+
+    const fn voice(packet: u32, interval_ms: u64) -> Self {
+        let interval = Duration::from_millis(interval_ms);
+        Self { down: packet, up: packet, interval, pattern: Pattern::Steady }
+    }
+
+    /// IP bytes of a packet.
+    #[must_use]
+    pub const fn packet(&self, way: Way) -> u32 {
+        match way {
+            Way::Down => self.down,
+            Way::Up => self.up,
+        }
+    }
+
+    /// Whether packets of this way answer those of the other.
+    #[must_use]
+    pub fn answers(&self, way: Way) -> bool {
+        self.pattern == Pattern::Answered && way == Way::Down
+    }
+}
+
+/// When one end of a call sends, and what.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    call: Call,
+    way: Way,
+    talks: bool,
+    /// Time of talking or silence that is left.
+    left: Duration,
+}
+
+impl Pacer {
+    /// Of an end that begins to talk; `u` gives uniform numbers in [0, 1).
+    pub fn new(call: Call, way: Way, u: &mut impl FnMut() -> f64) -> Self {
+        let left = if call.pattern == Pattern::Spurts { exponential(TALK, u) } else { Duration::ZERO };
+        Self { call, way, talks: true, left }
+    }
+
+    /// IP bytes of the packet to send now.
+    #[must_use]
+    pub fn packet(&self) -> u32 {
+        if self.talks { self.call.packet(self.way) } else { COMFORT }
+    }
+
+    /// The packet is sent: the time until the next.
+    pub fn advance(&mut self, u: &mut impl FnMut() -> f64) -> Duration {
+        if self.call.pattern != Pattern::Spurts {
+            return self.call.interval;
+        }
+        let gap = if self.talks { self.call.interval } else { COMFORT_EVERY };
+        if gap < self.left {
+            self.left = self.left.saturating_sub(gap);
+            return gap;
+        }
+        // The other begins with a packet.
+        let rest = self.left;
+        self.talks = !self.talks;
+        self.left = exponential(if self.talks { TALK } else { SILENCE }, u);
+        rest
+    }
+}
+
+fn exponential(mean: Duration, u: &mut impl FnMut() -> f64) -> Duration {
+    Duration::from_nanos((-(mean.as_nanos() as f64) * ln(1.0 - u())).round() as u64)
+}
+
+/// The jitter of packets that arrive (RFC 3550, section 6.4.1), averaged over them.
+#[derive(Clone, Debug, Default)]
+pub struct Jitter {
+    last: Option<u64>,
+    /// Sixteen times the estimate, nanoseconds (appendix A.8).
+    scaled: u64,
+    sum: u128,
+    count: u64,
+}
+
+impl Jitter {
+    /// A packet has arrived that took `delay`, less anything that is the same for all.
+    pub fn add(&mut self, delay: Duration) {
+        let delay = delay.as_nanos();
+        if let Some(last) = self.last.replace(delay) {
+            self.scaled += delay.abs_diff(last);
+            self.scaled -= (self.scaled - delay.abs_diff(last) + 8) >> 4;
+            self.sum += u128::from(self.scaled >> 4);
+            self.count += 1;
+        }
+    }
+
+    /// The mean of the estimate after each packet but the first, seconds.
+    #[must_use]
+    pub fn mean_s(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)
+    }
+}
+
+/// What one way of a call came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heard {
+    /// Share of packets lost.
+    pub loss: f64,
+    /// The 95th percentile of added delay in seconds, if any arrived.
+    pub added_p95_s: Option<f64>,
+}
+
+/// Whether a call is good: in each way in which anything was sent at most one packet in a hundred is lost, and 95 in a
+/// hundred of the others are delayed by at most 60 ms beyond propagation and their own transmission. `None` if nothing
+/// was sent.
+#[must_use]
+pub fn is_good(ways: [Option<Heard>; 2]) -> Option<bool> {
+    let good = |heard: Heard| heard.loss <= GOOD_LOSS && heard.added_p95_s.is_some_and(|p| p <= GOOD_ADDED);
+    ways.into_iter().flatten().map(good).reduce(|a, b| a && b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(name: &str) -> Call {
+        Call::SHAPES.iter().find(|(n, _)| *n == name).unwrap().1
+    }
+
+    /// Bits per second of IP with so many bytes more per packet.
+    fn kbps(call: Call, way: Way, overhead: u32) -> f64 {
+        f64::from(call.packet(way) + overhead) * 8e-3 / call.interval.as_secs_f64()
+    }
+
+    #[test]
+    fn rates_of_the_shapes_by_hand() {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 0.01, "{a} {b}");
+        near(kbps(shape("g711"), Way::Up, 0), 80.0);
+        near(kbps(shape("g711"), Way::Down, 14), 85.6);
+        near(kbps(shape("opus24"), Way::Down, 0), 40.0);
+        near(kbps(shape("opus32-40ms"), Way::Down, 14), 32.0);
+        // 30 packets a second of 130 and of 80 bytes.
+        near(kbps(shape("game"), Way::Down, 0), 31.2);
+        near(kbps(shape("game"), Way::Up, 0), 19.2);
+        assert!(shape("dns").answers(Way::Down) && !shape("dns").answers(Way::Up));
+        assert!(!shape("g711").answers(Way::Down));
+    }
+
+    #[test]
+    fn a_spurt_by_hand() {
+        // ln 2 = .693: talk of 832 ms, silence of 1248 ms.
+        let mut half = || 0.5;
+        let mut pacer = Pacer::new(shape("opus-dtx"), Way::Up, &mut half);
+        let mut packets = Vec::new();
+        let mut at = Duration::ZERO;
+        while at < Duration::from_millis(2_200) {
+            packets.push((at.as_nanos() / 1_000_000, pacer.packet()));
+            at += pacer.advance(&mut half);
+        }
+        let talk = packets.iter().take_while(|p| p.1 == 100).count();
+        // At 0, 20, ..., 820.
+        assert_eq!((talk, packets[41]), (42, (820, 100)));
+        assert_eq!(packets[42..47], [(831, 60), (1231, 60), (1631, 60), (2031, 60), (2079, 100)]);
+    }
+
+    #[test]
+    fn two_fifths_of_the_time_is_talk() {
+        // Evenly spread over [0, 1), talk and silence each for themselves.
+        let mut x = 0.5_f64;
+        let mut u = || {
+            x = (x + 0.618_033_988_749_895_f64).fract();
+            x
+        };
+        let mut pacer = Pacer::new(shape("opus-dtx"), Way::Down, &mut u);
+        let (mut talk, mut all) = (0.0, 0.0);
+        for _ in 0..200_000 {
+            let talks = pacer.packet() == 100;
+            let gap = pacer.advance(&mut u).as_secs_f64();
+            all += gap;
+            talk += if talks { gap } else { 0.0 };
+        }
+        assert!((talk / all - 0.4_f64).abs() < 0.02, "{}", talk / all);
+    }
+
+    #[test]
+    fn jitter_by_hand() {
+        let mut jitter = Jitter::default();
+        assert_eq!(jitter.mean_s(), None);
+        // D = 16 ms, then 0: J = 1 ms, then 15/16 ms.
+        for ms in [5, 21, 21] {
+            jitter.add(Duration::from_millis(ms));
+        }
+        let mean = jitter.mean_s().unwrap();
+        assert!((mean - (1.0 + 15.0 / 16.0) / 2.0 / 1e3).abs() < 1e-8, "{mean}");
+    }
+
+    #[test]
+    fn good_by_hand() {
+        let heard = |loss, p95| Some(Heard { loss, added_p95_s: Some(p95) });
+        assert_eq!(is_good([heard(0.01, 0.060), heard(0.0, 0.0)]), Some(true));
+        assert_eq!(is_good([heard(0.011, 0.0), heard(0.0, 0.0)]), Some(false));
+        assert_eq!(is_good([heard(0.0, 0.0), heard(0.0, 0.061)]), Some(false));
+        assert_eq!(is_good([heard(0.0, 0.0), None]), Some(true));
+        assert_eq!(is_good([Some(Heard { loss: 1.0, added_p95_s: None }), None]), Some(false));
+        assert_eq!(is_good([None, None]), None);
+    }
+}
