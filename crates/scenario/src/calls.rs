@@ -69,6 +69,21 @@ pub enum Pattern {
     Answered,
 }
 
+impl Pattern {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Steady, Self::Spurts, Self::Answered];
+
+    /// In a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Spurts => "spurts",
+            Self::Answered => "answered",
+        }
+    }
+}
+
 impl Call {
     /// The shapes that have a name.
     pub const SHAPES: [(&'static str, Self); 7] = [
