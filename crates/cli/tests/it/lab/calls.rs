@@ -33,7 +33,7 @@ interval = "100ms"
 fn a_call_is_heard_at_both_ends() {
     let Some((said, run)) = run_alone("calls", &CALLS.replace("DISCIPLINE", "taq")) else { return };
     assert!(said.contains("calls that are good"), "{said}");
-    let calls = run["calls"].as_array().unwrap();
+    let calls = run["record"]["calls"].as_array().unwrap();
     assert_eq!(calls.len(), 2, "{calls:?}");
     assert_eq!((&calls[0]["user"], &calls[1]["user"]), (&0.into(), &2.into()));
     // 1 s to 5 s: 200 packets each way, 40 queries and answers; a busy machine sends late.
