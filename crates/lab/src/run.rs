@@ -37,7 +37,7 @@ pub struct RunRecord {
     pub seed: u64,
     /// What the users saw.
     pub client: ClientResult,
-    /// What became of calls.
+    /// Packets and delays of each call.
     #[serde(default)]
     pub calls: Vec<CallRecord>,
     /// What each group's way of fetching costs on the idle link, where that could be measured.

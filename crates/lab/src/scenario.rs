@@ -128,7 +128,7 @@ pub struct Scenario {
     pub disciplines: Vec<String>,
     /// Who asks for what.
     pub traffic: Vec<Traffic>,
-    /// Who calls beside, in the order of the file.
+    /// Calls, in the order of the file.
     #[serde(default)]
     pub calls: Vec<Calls>,
     /// A sentence for each setting of the file that only a simulator can heed.

@@ -1,7 +1,7 @@
-//! What calls felt: packets lost, how much longer than an empty link lets them others took, how much that varied.
+//! Loss, added delay and jitter of calls, and how many calls are good.
 
 use narrows_plot::quantile;
-use narrows_scenario::calls::{Heard, Jitter, LAST, Way, is_good};
+use narrows_scenario::calls::{CallWay, Heard, Jitter, LAST, is_good};
 use narrows_units::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::worker::calls::{CallEnd, CallEnds};
 /// One call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// Whose it is, by the address.
+    /// Number of the user by the address.
     pub user: u32,
     /// Packets to the user.
     pub down: CallLeg,
@@ -23,9 +23,9 @@ pub struct CallRecord {
 /// One way of a call: packets sent after the warm-up and a second before the end or earlier.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallLeg {
-    /// How many.
+    /// Number of packets.
     pub sent: u64,
-    /// How much longer than propagation each that arrived took, in milliseconds and the order of arrival.
+    /// Delay of each packet that arrived, beyond propagation, in milliseconds and the order of arrival.
     pub added_ms: Vec<f64>,
     /// Interarrival jitter (RFC 3550), its mean over packets; `None` of fewer than two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ impl CallLeg {
         Some(Heard { loss: self.loss()?, added_p95_s: quantile(&sorted(self.seconds()), P95.1) })
     }
 
-    /// Of what the sender and the taker saw, packets sent at times for which `counted` holds.
+    /// Puts together what sender and taker saw of packets sent at times for which `counted` holds.
     fn of(sender: &CallEnd, taker: &CallEnd, propagation: Duration, counted: &impl Fn(u64) -> bool) -> Self {
         let mut leg =
             Self { sent: sender.sent.iter().filter(|at| counted(**at)).count() as u64, ..Self::default() };
@@ -85,12 +85,12 @@ pub(super) fn calls(t: &mut Table, calls: &[CallRecord]) {
     }
     let judged: Vec<bool> = calls.iter().filter_map(|c| is_good([c.down.heard(), c.up.heard()])).collect();
     t.put("calls_good", Some(judged.iter().filter(|good| **good).count() as f64 / judged.len() as f64));
-    for way in Way::BOTH {
+    for way in CallWay::BOTH {
         let legs: Vec<&CallLeg> = calls
             .iter()
             .map(|c| match way {
-                Way::Down => &c.down,
-                Way::Up => &c.up,
+                CallWay::Down => &c.down,
+                CallWay::Up => &c.up,
             })
             .collect();
         let word = way.word();

@@ -1,6 +1,6 @@
 //! Calls, as the lab's workers are told: which users make them, and what both ends send.
 
-use narrows_scenario::calls::{Call, Pattern};
+use narrows_scenario::calls::{CallShape, Pattern};
 use narrows_scenario::{Scenario, TrafficKind};
 use narrows_units::Duration;
 use serde::{Deserialize, Serialize};
@@ -48,10 +48,10 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// What both ends send.
+    /// Packets that both ends send.
     #[must_use]
-    pub const fn call(&self) -> Call {
-        Call {
+    pub const fn call(&self) -> CallShape {
+        CallShape {
             down: self.down,
             up: self.up,
             interval: Duration::from_nanos(self.interval_ns),

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use narrows_scenario::calls::{Pacer, Pattern, Way};
+use narrows_scenario::calls::{CallWay, Pacer, Pattern};
 use nix::cmsg_space;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt};
@@ -34,7 +34,7 @@ const HEADERS: usize = 28;
 /// Longest sleep: how soon a thread hears that it is no longer wanted.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What an end of a call saw. Times are of the machine's clock, nanoseconds since 1970.
+/// Packets an end of a call sent and got. Times are of the machine's clock, nanoseconds since 1970.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallEnd {
     /// When packets were sent.
@@ -43,7 +43,7 @@ pub struct CallEnd {
     pub came: Vec<(u64, u64)>,
 }
 
-/// What all ends at one side saw.
+/// Packets of all calls at one side.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallEnds {
     /// When the load began; zero at the server, which does not know.
@@ -52,18 +52,18 @@ pub struct CallEnds {
     pub ends: Vec<CallEnd>,
 }
 
-/// What a packet says, in the first bytes of its payload.
+/// First bytes of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Said {
     /// The number of the call.
     call: u32,
-    /// When it was sent.
+    /// Time at which it was sent.
     sent: u64,
-    /// How long the server is to go on, milliseconds.
+    /// Milliseconds for which the server is to go on.
     left_ms: u32,
 }
 
-/// Bytes of it.
+/// Bytes of [`Said`].
 const SAID: usize = 16;
 
 impl Said {
@@ -92,28 +92,28 @@ fn clock() -> u64 {
 /// One end of a call.
 struct End {
     number: u32,
-    /// Place of its socket.
+    /// Index of its socket in [`Side::sockets`].
     socket: usize,
     pattern: Pattern,
     pacer: Pacer,
     rng: fastrand::Rng,
-    /// Whom it speaks to, once that is known.
+    /// Address of the other end, once that is known.
     peer: Option<SocketAddrV4>,
     /// When it stops.
     stop: Instant,
 }
 
-/// All ends of a side, which sends one way.
+/// Ends of all calls at the users or at the server, which send one way.
 struct Side {
-    way: Way,
+    way: CallWay,
     sockets: Vec<UdpSocket>,
     ends: Vec<End>,
     saw: Vec<CallEnd>,
-    /// When which end is to send next.
+    /// Time at which each end sends next, with its index.
     due: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
-/// A side that is at it.
+/// Thread of a side, until it is told to end.
 pub(super) struct Caller {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<CallEnd>>,
@@ -128,7 +128,7 @@ impl Caller {
         seed: u64,
         [jitter, duration]: [Duration; 2],
     ) -> anyhow::Result<Self> {
-        let mut side = Side::new(Way::Up);
+        let mut side = Side::new(CallWay::Up);
         let begin = Instant::now();
         for (entry, calls) in (0..).zip(all) {
             for user in calls.first..calls.first + calls.flows {
@@ -145,7 +145,7 @@ impl Caller {
 
     /// The server listens.
     pub(super) fn server(all: &[Calls], seed: u64) -> anyhow::Result<Self> {
-        let mut side = Side::new(Way::Down);
+        let mut side = Side::new(CallWay::Down);
         for (entry, calls) in (0..).zip(all) {
             let socket = side.socket(calls, Ipv4Addr::UNSPECIFIED, FIRST_PORT + entry)?;
             for _ in 0..calls.flows {
@@ -164,7 +164,7 @@ impl Caller {
 }
 
 impl Side {
-    fn new(way: Way) -> Self {
+    fn new(way: CallWay) -> Self {
         Self { way, sockets: Vec::new(), ends: Vec::new(), saw: Vec::new(), due: BinaryHeap::new() }
     }
 
@@ -260,7 +260,7 @@ impl Side {
             return true;
         }
         self.saw[place].came.push((said.sent, stamp.unwrap_or_else(clock).saturating_sub(said.sent)));
-        if let (Way::Down, Some(from)) = (self.way, from) {
+        if let (CallWay::Down, Some(from)) = (self.way, from) {
             self.called(place, from, said.left_ms);
         }
         true

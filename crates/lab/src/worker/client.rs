@@ -61,7 +61,7 @@ pub struct ClientSpec {
     pub browser: Option<BrowserSpec>,
     /// Who does what.
     pub traffic: Vec<Traffic>,
-    /// Who calls.
+    /// Calls to make.
     pub calls: Vec<Calls>,
 }
 

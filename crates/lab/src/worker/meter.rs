@@ -58,7 +58,7 @@ impl Gauge {
     /// Whom a frame is for, and its bytes on the link.
     fn weigh(&self, frame: &[u8]) -> Option<(usize, u64)> {
         let ip = frame.get(ETHERNET..ETHERNET + 22).filter(|_| frame[12..14] == [8, 0])?;
-        // What calls cost is no cost of fetching.
+        // Packets of calls cost those who fetch nothing.
         let calls = FIRST_PORT..FIRST_PORT + PORTS;
         if ip[0] == 0x45 && ip[9] == UDP && calls.contains(&u16::from_be_bytes([ip[20], ip[21]])) {
             return None;

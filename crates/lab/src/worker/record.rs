@@ -171,7 +171,7 @@ pub struct ClientResult {
     /// UDP payload that reached a QUIC connection which was still there, bytes.
     #[serde(default)]
     pub quic_bytes: u64,
-    /// What the users saw of calls, until that is put together with what the server saw.
+    /// Packets of calls at the users, until [`crate::metrics::records`] joins them with the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallEnds>,
 }

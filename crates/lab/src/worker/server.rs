@@ -42,7 +42,7 @@ pub struct ServerSpec {
     /// Pauses of its application.
     #[serde(default)]
     pub application: ApplicationSpec,
-    /// Who calls.
+    /// Calls to expect.
     #[serde(default)]
     pub calls: Vec<Calls>,
 }
@@ -61,7 +61,7 @@ pub struct ServerResult {
     /// What the QUIC stack counted, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicCounters>,
-    /// What it saw of calls, until that is put together with what the users saw.
+    /// Packets of calls at the server, until [`crate::metrics::records`] joins them with the users'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallEnds>,
 }
