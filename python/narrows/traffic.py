@@ -187,9 +187,9 @@ class Calls(Traffic):
     shape: str | None = default("g711")
     """``g711``, ``opus24``, ``opus32-40ms``, ``opus-dtx``, ``game``, ``dns`` or ``keepalive`` (default g711)."""
     packet: Bytes | None = None
-    """IP header included, both ways (bytes; default by ``shape``)."""
+    """Of a packet, IP header included, both ways (bytes; default by ``shape``)."""
     up_packet: Bytes | None = None
-    """The same from the user (bytes; default ``packet``)."""
+    """Of a packet from the user, IP header included (bytes; default ``packet``)."""
     interval: Time | None = None
     """From a packet to the next (time; default by ``shape``)."""
 

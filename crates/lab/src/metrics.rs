@@ -4,6 +4,7 @@
 //! never stood with the time it was waited for, a flow that got nothing with its zeros.
 
 mod apart;
+mod calls;
 mod pages;
 mod rows;
 mod waste;
@@ -14,6 +15,7 @@ use narrows_plot::quantile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use calls::{CallLeg, CallRecord, records};
 pub use rows::{FIRST_ROWS, ROWS, Row, Unit, first, rows, transport_name};
 
 use super::run::RunRecord;
@@ -84,6 +86,7 @@ const P99: (&str, f64) = ("p99", 0.99);
 pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     let mut t = Table(Values::new());
     traffic(&mut t, scenario, run);
+    calls::calls(&mut t, &run.calls);
     kernel(&mut t, run);
     quic(&mut t, run);
     status(&mut t, &run.status, run.client.lasted, run.cpu_s);

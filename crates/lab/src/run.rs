@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::bench::{Bench, Room, SERVER, SERVER_PORT};
 use super::browser;
+use super::metrics::{CallRecord, records};
 use super::middle::{self, Middle};
 use super::scenario::Scenario;
 use super::worker::application::ApplicationSpec;
@@ -36,6 +37,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// What the users saw.
     pub client: ClientResult,
+    /// Packets and delays of each call.
+    #[serde(default)]
+    pub calls: Vec<CallRecord>,
     /// What each group's way of fetching costs on the idle link, where that could be measured.
     #[serde(default)]
     pub costs: Vec<Option<Cost>>,
@@ -100,18 +104,22 @@ pub fn run_one(
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(&bench, scenario, &identity, seed)?)?;
     let mut seen = Seen::default();
-    let result = watch(scenario, &client, &mut middle, &mut seen, progress, stop)?;
+    let mut result = watch(scenario, &client, &mut middle, &mut seen, progress, stop)?;
     let status = middle.status().context("the box's last status")?;
     let cpu_s = middle.cpu_seconds();
     for capture in captures.into_iter().flatten() {
         capture.finish()?;
     }
+    let mut server = server.finish()?;
+    let calls = result.calls.take().zip(server.calls.take());
     Ok(RunRecord {
         discipline: discipline.to_owned(),
         seed,
+        calls: calls
+            .map_or_else(Vec::new, |(users, server)| records(scenario, &users, &server, result.lasted)),
         costs,
         client: result,
-        server: server.finish()?,
+        server,
         emulator: emulator.finish()?,
         status,
         samples: seen.samples,
@@ -130,6 +138,7 @@ fn server(
         web: scenario.web(),
         identity: identity.clone(),
         application,
+        calls: scenario.calls.clone(),
         port: SERVER_PORT,
         congestion_control: scenario.congestion_control.clone(),
         secure: scenario.secure().then(|| quic(scenario)),
@@ -227,6 +236,7 @@ fn client_spec(
         mtu: scenario.mtu,
         overhead: scenario.overhead,
         traffic: scenario.traffic.clone(),
+        calls: scenario.calls.clone(),
     })
 }
 

@@ -12,8 +12,10 @@ use narrows_scenario::{Experiment, Transport};
 use narrows_units::Rate;
 use serde::{Deserialize, Serialize};
 
+mod calls;
 mod traffic;
 
+pub use calls::Calls;
 pub use traffic::{PageLaw, Traffic, Visits};
 
 /// A span of time in seconds, written as `200ms` or `1.5s`.
@@ -126,6 +128,9 @@ pub struct Scenario {
     pub disciplines: Vec<String>,
     /// Who asks for what.
     pub traffic: Vec<Traffic>,
+    /// Calls, in the order of the file.
+    #[serde(default)]
+    pub calls: Vec<Calls>,
     /// A sentence for each setting of the file that only a simulator can heed.
     #[serde(skip)]
     pub ignored: Vec<String>,
@@ -153,7 +158,7 @@ impl Scenario {
         Self::of(&Experiment::parse(text, sets)?)
     }
 
-    /// All users together.
+    /// All users of traffic other than calls together.
     #[must_use]
     pub fn users(&self) -> u32 {
         self.traffic.iter().map(Traffic::users).fold(0, u32::saturating_add)
@@ -201,6 +206,7 @@ impl Scenario {
     fn of(experiment: &Experiment) -> anyhow::Result<Self> {
         let lab = experiment.for_lab()?;
         let (s, thin) = (lab.scenario, lab.thin);
+        let (calls, users) = Calls::of(&s);
         let scenario = Self {
             name: s.name,
             about: s.about,
@@ -221,6 +227,7 @@ impl Scenario {
             server_pause: s.lab.server_pause.into(),
             disciplines: lab.disciplines,
             traffic: s.traffic.iter().filter_map(Traffic::of).collect(),
+            calls,
             ignored: lab.ignored,
         };
         ensure!(
@@ -228,7 +235,6 @@ impl Scenario {
             "duration = '{}': expected 1s to {MAX_SECONDS}s in the lab",
             scenario.duration
         );
-        let users = scenario.users();
         ensure!(
             users <= MAX_USERS,
             "traffic: {users} users and long flows together: expected at most {MAX_USERS} in the lab"
@@ -265,6 +271,20 @@ mod tests {
         let told = serde_json::to_string(&s.traffic).unwrap();
         let again: Vec<Traffic> = serde_json::from_str(&told).unwrap();
         assert_eq!(format!("{again:?}"), format!("{:?}", s.traffic));
+    }
+
+    #[test]
+    fn calls_are_by_users_of_others_or_of_their_own() {
+        let calls = "[[traffic]]\nkind='calls'\nflows=2\n[[traffic]]\nkind='calls'\nflows=3\nname='beside'\n\
+                     beside='long'\ndscp='ef'\nstart='5s'\n[[traffic]]\nkind='objects'\nname='more'\nusers=1";
+        let s = Scenario::parse(&format!("{FILE}{calls}").replace("flows = 2", "flows = 4"), &[]).unwrap();
+        // 100 objects, 4 long, one more object; then two who call.
+        assert_eq!((s.users(), s.calls[0].first, s.calls[1].first), (105, 105, 100));
+        assert_eq!((s.calls[0].flows, s.calls[1].dscp, s.calls[1].start), (2, 46, Span(5.0)));
+        assert!(s.ignored.iter().all(|i| !i.contains("traffic.3")), "{:?}", s.ignored);
+        let told = serde_json::to_string(&s.calls).unwrap();
+        let again: Vec<Calls> = serde_json::from_str(&told).unwrap();
+        assert_eq!(again[0].call(), s.calls[0].call());
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub fn write(unit: Unit, v: f64) -> String {
     match unit {
         Unit::Seconds if v < 10.0 => format!("{v:.2} s"),
         Unit::Seconds => format!("{v:.1} s"),
+        Unit::Short => format!("{:.1} ms", v * 1e3),
         Unit::Share => format!("{:.1} %", v * 100.0),
         Unit::Kbps => format!("{v:.0} kbit/s"),
         Unit::Millis => format!("{v:.2} ms"),

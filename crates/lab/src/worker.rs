@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub mod application;
 pub mod browser;
+pub mod calls;
 pub mod capture;
 mod cdp;
 pub mod client;

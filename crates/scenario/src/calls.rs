@@ -1,38 +1,39 @@
-//! Calls, games and queries: small datagrams at a steady pace, both ways, whatever becomes of them. When each end of one
-//! sends, how the pace of its packets is judged, and when a call is good: the same for simulator and lab.
+//! Calls, games and queries: small datagrams at a steady pace, both ways, whatever becomes of them. This file says when
+//! each end sends, what jitter is and when a call is good, for simulator and lab alike.
 
 use narrows_units::Duration;
 
 use crate::maths::ln;
 
-/// Greatest share of packets lost and greatest added delay in seconds of a good call: codecs conceal a lost packet in a
-/// hundred, and of the 150 ms from mouth to ear that nobody notices (ITU-T G.114), what packets, playout and propagation
-/// take leaves a queue some 60.
+/// Greatest share of packets that a good call loses: codecs conceal one in a hundred.
 const GOOD_LOSS: f64 = 0.01;
+/// Greatest added delay of a good call, seconds: nobody notices 150 ms from mouth to ear (ITU-T G.114), of which
+/// packets, playout and propagation leave a queue some 60.
 const GOOD_ADDED: f64 = 0.060;
 
-/// Mean times of talking and of silence in conversation (Brady, 1969): 40 % talk; ITU-T P.59 has 38.5 %.
+/// Mean time of talking in conversation, with [`SILENCE`] 40 % of all; ITU-T P.59 has 38.5 %.
 const TALK: Duration = Duration::from_millis(1_200);
+/// Mean time of silence in conversation.
 const SILENCE: Duration = Duration::from_millis(1_800);
-/// In silence libopus sends a frame of comfort noise so often.
+/// Time from a frame of comfort noise to the next in silence, as libopus has it.
 const COMFORT_EVERY: Duration = Duration::from_millis(400);
-/// IP bytes of its packet: 20 of Opus.
+/// IP bytes of a packet of comfort noise: 20 of Opus.
 const COMFORT: u32 = 60;
 
-/// Packets sent within so much of a run's end are not counted: they may be on their way. Who waits longer is lost.
+/// Time before a run's end in which packets sent are not counted, because they may be on their way.
 pub const LAST: Duration = Duration::from_secs(1);
 
 /// The way of a call's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CallWay {
     /// From `from`, the server, to the user.
     Down,
     /// From the user to the server.
     Up,
 }
 
-impl Way {
-    /// Both, in the order of tables.
+impl CallWay {
+    /// The two ways in the order of tables.
     pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
 
     /// As figures call it.
@@ -45,9 +46,9 @@ impl Way {
     }
 }
 
-/// What both ends of a call send.
+/// Packets that both ends of a call send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct CallShape {
     /// IP bytes of a packet to the user.
     pub down: u32,
     /// IP bytes of a packet from the user.
@@ -58,20 +59,35 @@ pub struct Call {
     pub pattern: Pattern,
 }
 
-/// When the packets of a call are sent.
+/// Times at which the packets of a call are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Both ends send always.
+    /// Packets from both ends at all times.
     Steady,
-    /// Each end talks and is silent in turn, for exponential times; in silence it sends comfort noise.
+    /// Talk and silence in turn at each end, for exponential times; in silence comfort noise is sent.
     Spurts,
-    /// The user sends, and the server answers each packet at once.
+    /// Packets from the user, each of which the server answers at once.
     Answered,
 }
 
-impl Call {
+impl Pattern {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Steady, Self::Spurts, Self::Answered];
+
+    /// In a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Spurts => "spurts",
+            Self::Answered => "answered",
+        }
+    }
+}
+
+impl CallShape {
     /// The shapes that have a name.
-    pub const SHAPES: [(&'static str, Self); 7] = [
+    pub const NAMED: [(&'static str, Self); 7] = [
         // 160 bytes of G.711 under RTP, UDP and IPv4.
         ("g711", Self::voice(200, 20)),
         ("opus24", Self::voice(100, 20)),
@@ -97,33 +113,33 @@ impl Call {
 
     /// IP bytes of a packet.
     #[must_use]
-    pub const fn packet(&self, way: Way) -> u32 {
+    pub const fn packet(&self, way: CallWay) -> u32 {
         match way {
-            Way::Down => self.down,
-            Way::Up => self.up,
+            CallWay::Down => self.down,
+            CallWay::Up => self.up,
         }
     }
 
     /// Whether packets of this way answer those of the other.
     #[must_use]
-    pub fn answers(&self, way: Way) -> bool {
-        self.pattern == Pattern::Answered && way == Way::Down
+    pub fn answers(&self, way: CallWay) -> bool {
+        self.pattern == Pattern::Answered && way == CallWay::Down
     }
 }
 
-/// When one end of a call sends, and what.
+/// Clock of one end of a call: when it sends, and what.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    call: Call,
-    way: Way,
+    call: CallShape,
+    way: CallWay,
     talks: bool,
     /// Time of talking or silence that is left.
     left: Duration,
 }
 
 impl Pacer {
-    /// Of an end that begins to talk; `u` gives uniform numbers in [0, 1).
-    pub fn new(call: Call, way: Way, u: &mut impl FnMut() -> f64) -> Self {
+    /// Makes the pacer of an end that begins to talk; `u` gives uniform numbers in [0, 1).
+    pub fn new(call: CallShape, way: CallWay, u: &mut impl FnMut() -> f64) -> Self {
         let left = if call.pattern == Pattern::Spurts { exponential(TALK, u) } else { Duration::ZERO };
         Self { call, way, talks: true, left }
     }
@@ -134,7 +150,7 @@ impl Pacer {
         if self.talks { self.call.packet(self.way) } else { COMFORT }
     }
 
-    /// The packet is sent: the time until the next.
+    /// Tells the time from the packet that is sent now to the next.
     pub fn advance(&mut self, u: &mut impl FnMut() -> f64) -> Duration {
         if self.call.pattern != Pattern::Spurts {
             return self.call.interval;
@@ -167,7 +183,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// A packet has arrived that took `delay`, less anything that is the same for all.
+    /// Takes the delay of a packet that has arrived, less anything that is the same for all.
     pub fn add(&mut self, delay: Duration) {
         let delay = delay.as_nanos();
         if let Some(last) = self.last.replace(delay) {
@@ -185,7 +201,7 @@ impl Jitter {
     }
 }
 
-/// What one way of a call came to.
+/// Loss and delay of one way of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heard {
     /// Share of packets lost.
@@ -207,34 +223,34 @@ pub fn is_good(ways: [Option<Heard>; 2]) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn shape(name: &str) -> Call {
-        Call::SHAPES.iter().find(|(n, _)| *n == name).unwrap().1
+    fn shape(name: &str) -> CallShape {
+        CallShape::NAMED.iter().find(|(n, _)| *n == name).unwrap().1
     }
 
     /// Bits per second of IP with so many bytes more per packet.
-    fn kbps(call: Call, way: Way, overhead: u32) -> f64 {
+    fn kbps(call: CallShape, way: CallWay, overhead: u32) -> f64 {
         f64::from(call.packet(way) + overhead) * 8e-3 / call.interval.as_secs_f64()
     }
 
     #[test]
     fn rates_of_the_shapes_by_hand() {
         let near = |a: f64, b: f64| assert!((a - b).abs() < 0.01, "{a} {b}");
-        near(kbps(shape("g711"), Way::Up, 0), 80.0);
-        near(kbps(shape("g711"), Way::Down, 14), 85.6);
-        near(kbps(shape("opus24"), Way::Down, 0), 40.0);
-        near(kbps(shape("opus32-40ms"), Way::Down, 14), 32.0);
+        near(kbps(shape("g711"), CallWay::Up, 0), 80.0);
+        near(kbps(shape("g711"), CallWay::Down, 14), 85.6);
+        near(kbps(shape("opus24"), CallWay::Down, 0), 40.0);
+        near(kbps(shape("opus32-40ms"), CallWay::Down, 14), 32.0);
         // 30 packets a second of 130 and of 80 bytes.
-        near(kbps(shape("game"), Way::Down, 0), 31.2);
-        near(kbps(shape("game"), Way::Up, 0), 19.2);
-        assert!(shape("dns").answers(Way::Down) && !shape("dns").answers(Way::Up));
-        assert!(!shape("g711").answers(Way::Down));
+        near(kbps(shape("game"), CallWay::Down, 0), 31.2);
+        near(kbps(shape("game"), CallWay::Up, 0), 19.2);
+        assert!(shape("dns").answers(CallWay::Down) && !shape("dns").answers(CallWay::Up));
+        assert!(!shape("g711").answers(CallWay::Down));
     }
 
     #[test]
     fn a_spurt_by_hand() {
         // ln 2 = .693: talk of 832 ms, silence of 1248 ms.
         let mut half = || 0.5;
-        let mut pacer = Pacer::new(shape("opus-dtx"), Way::Up, &mut half);
+        let mut pacer = Pacer::new(shape("opus-dtx"), CallWay::Up, &mut half);
         let mut packets = Vec::new();
         let mut at = Duration::ZERO;
         while at < Duration::from_millis(2_200) {
@@ -255,7 +271,7 @@ mod tests {
             x = (x + 0.618_033_988_749_895_f64).fract();
             x
         };
-        let mut pacer = Pacer::new(shape("opus-dtx"), Way::Down, &mut u);
+        let mut pacer = Pacer::new(shape("opus-dtx"), CallWay::Down, &mut u);
         let (mut talk, mut all) = (0.0, 0.0);
         for _ in 0..200_000 {
             let talks = pacer.packet() == 100;

@@ -245,6 +245,7 @@ impl Experiment {
         }
         let entries = self.table.get("traffic").and_then(Value::as_array);
         for (i, t) in entries.into_iter().flatten().filter_map(Value::as_table).enumerate() {
+            let calls = t.get("kind").and_then(Value::as_str) == Some("calls");
             for key in [
                 "name",
                 "from",
@@ -258,7 +259,7 @@ impl Experiment {
                 "start",
                 "stop",
             ] {
-                if t.contains_key(key) {
+                if t.contains_key(key) && !(calls && ["name", "dscp", "start", "stop"].contains(&key)) {
                     said.push(format!("traffic.{i}.{key}: not heeded by the lab: its users are all alike"));
                 }
             }
@@ -338,7 +339,7 @@ fn by_lab_s_users(scenario: &Scenario) -> Result<(), Error> {
         let word = t.word();
         let at = |key: &str| format!("traffic.{i}.{key}");
         match &t.kind {
-            TrafficKind::Objects { .. } | TrafficKind::Long { .. } => {}
+            TrafficKind::Objects { .. } | TrafficKind::Long { .. } | TrafficKind::Calls { .. } => {}
             TrafficKind::Files { arrivals: Some(_), .. } => {}
             TrafficKind::Files { .. } => {
                 return Err(Error::new(at("arrivals"), "is missing: the lab's files come as they arrive"));
@@ -349,7 +350,7 @@ fn by_lab_s_users(scenario: &Scenario) -> Result<(), Error> {
                 return Err(Error::new(at("http"), problem));
             }
             _ => {
-                let expected = "objects or long, files, pages or browser: the lab's users do nothing else yet; \
+                let expected = "objects or long, files, pages, browser or calls: the lab's users do nothing else yet; \
                                 'narrows sim' does";
                 return Err(Error::value(&at("kind"), format!("'{word}'"), expected));
             }

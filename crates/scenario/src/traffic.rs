@@ -5,7 +5,7 @@ use std::sync::Arc;
 use narrows_tcp::Config;
 use narrows_units::{Dscp, Duration, Rate};
 
-use crate::calls::Call;
+use crate::calls::CallShape;
 use crate::{Size, Web};
 
 /// A group of flows or users that do the same.
@@ -20,7 +20,7 @@ pub struct Traffic {
     /// User (or flow, or arrival) `u` sits on host `(first + u) % count` of each end's group: entries that share hosts
     /// follow one another.
     pub first: u32,
-    /// The entry before whose users these are, by its place; `None` for users of its own.
+    /// Index of the earlier entry whose users these are; `None` for users of its own.
     pub beside: Option<usize>,
     /// Who sends the SYN.
     pub opened_by: OpenedBy,
@@ -161,8 +161,8 @@ pub enum TrafficKind {
     Calls {
         /// How many, each by another user.
         flows: u32,
-        /// What both ends send.
-        call: Call,
+        /// Packets that both ends send.
+        call: CallShape,
     },
     /// Requests from an access log.
     Log {

@@ -3,7 +3,7 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
-use narrows_scenario::calls::Way;
+use narrows_scenario::calls::CallWay;
 use narrows_units::{Dscp, Ecn, Instant};
 use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 
@@ -25,7 +25,7 @@ pub(crate) struct Label {
     pub(crate) route: RouteId,
     /// Links of the route it has crossed.
     pub(crate) hop: u16,
-    /// Which end of the connection takes it; [`DATAGRAM`] or beyond if no connection does.
+    /// End of the connection that takes it; [`DATAGRAM`] or beyond if no connection does.
     pub(crate) end: u8,
     /// What it carries.
     pub(crate) kind: PayloadKind,
@@ -142,18 +142,18 @@ pub(crate) const fn address(host: HostId) -> IpAddr {
 pub(crate) const DATAGRAM: u8 = 2;
 
 /// The `end` of a packet of a call.
-pub(crate) const fn call_end(way: Way) -> u8 {
+pub(crate) const fn call_end(way: CallWay) -> u8 {
     match way {
-        Way::Down => 3,
-        Way::Up => 4,
+        CallWay::Down => 3,
+        CallWay::Up => 4,
     }
 }
 
 /// The way of a packet of a call, by its `end`.
-pub(crate) const fn call_way(end: u8) -> Option<Way> {
+pub(crate) const fn call_way(end: u8) -> Option<CallWay> {
     match end {
-        3 => Some(Way::Down),
-        4 => Some(Way::Up),
+        3 => Some(CallWay::Down),
+        4 => Some(CallWay::Up),
         _ => None,
     }
 }

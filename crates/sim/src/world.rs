@@ -3,7 +3,7 @@
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 
-use narrows_scenario::calls::Way;
+use narrows_scenario::calls::CallWay;
 use narrows_tcp::TcpEvent;
 use narrows_units::{Dscp, Instant};
 
@@ -60,7 +60,7 @@ pub(crate) struct World {
     pub(crate) connections: Vec<Connection>,
     pub(crate) probes: Probes,
     pub(crate) edges: Edges,
-    /// Who answers the packets of a call, and the token it is woken with.
+    /// Application that answers the packets of a call, and the token it is woken with.
     answerers: BTreeMap<FlowId, (AppId, u32)>,
     free: Vec<FlowId>,
     apps: Vec<Option<Box<dyn App>>>,
@@ -281,7 +281,7 @@ impl World {
         let Some(way) = call_way(end) else { return self.probes.datagram(self.net.now, packet) };
         let added = self.net.now.since(packet.sent).saturating_sub(self.net.least_delay(packet));
         self.probes.calls.arrived(packet.sent, flow.0, way, added);
-        if way == Way::Up
+        if way == CallWay::Up
             && let Some(&(app, token)) = self.answerers.get(&flow)
         {
             self.set_timer(app, token, self.net.now);

@@ -57,6 +57,7 @@ fn of(scenario: &Scenario, run: &RunRecord, group: &dyn Fn(&Traffic) -> bool) ->
                 .collect(),
             user_stalls: stalls.map(|(_, stall)| *stall).collect(),
             addresses: Vec::new(),
+            calls: None,
             ..*client
         },
         costs: run.costs.clone(),

@@ -7,6 +7,8 @@ use narrows_scenario::{Http, Transport};
 pub enum Unit {
     /// Seconds.
     Seconds,
+    /// Seconds, written in milliseconds.
+    Short,
     /// A share, written in percent.
     Share,
     /// Kilobits per second.
@@ -93,6 +95,23 @@ pub const ROWS: &[Row] = &[
     row("never_in", "users never connected", Unit::Count),
     row("first_byte_p50_s", "first byte p50", Unit::Seconds),
     row("first_byte_p99_s", "first byte p99", Unit::Seconds),
+    row("calls_good", "calls that are good", Unit::Share),
+    row("call_down_loss", "calls' packets to users lost", Unit::Share),
+    row("call_down_added_p50_s", "calls' added delay to users p50", Unit::Short),
+    row("call_down_added_p95_s", "calls' added delay to users p95", Unit::Short),
+    row("call_down_added_p99_s", "calls' added delay to users p99", Unit::Short),
+    row("call_down_added_max_s", "calls' added delay to users max", Unit::Short),
+    row("call_down_jitter_s", "calls' jitter to users", Unit::Short),
+    row("call_down_sent", "calls' packets to users sent", Unit::Count),
+    row("call_down_arrived", "calls' packets to users arrived", Unit::Count),
+    row("call_up_loss", "calls' packets from users lost", Unit::Share),
+    row("call_up_added_p50_s", "calls' added delay from users p50", Unit::Short),
+    row("call_up_added_p95_s", "calls' added delay from users p95", Unit::Short),
+    row("call_up_added_p99_s", "calls' added delay from users p99", Unit::Short),
+    row("call_up_added_max_s", "calls' added delay from users max", Unit::Short),
+    row("call_up_jitter_s", "calls' jitter from users", Unit::Short),
+    row("call_up_sent", "calls' packets from users sent", Unit::Count),
+    row("call_up_arrived", "calls' packets from users arrived", Unit::Count),
     row("goodput_kbps", "goodput", Unit::Kbps),
     row("link_bytes", "bytes over the thin link", Unit::Count),
     row("useful_bytes", "  payload of them", Unit::Count),
@@ -166,7 +185,9 @@ pub(super) const BY_HTTP: &[Row] = &[
 /// Figures that matter most and are shown of each transport by itself where a scenario has several.
 const FIRST_BY_TRANSPORT: [&str; 2] = ["stall_over_5s", "stall_p99_s"];
 /// Figures that matter most, in their order.
-const FIRST: [&str; 13] = [
+const FIRST: [&str; 15] = [
+    "calls_good",
+    "call_down_added_p95_s",
     "stall_over_5s",
     "stall_p99_s",
     "stall_over_20s",

@@ -16,6 +16,7 @@ fn run(client: ClientResult) -> RunRecord {
         discipline: "fifo:30".into(),
         seed: 1,
         client,
+        calls: Vec::new(),
         costs: Vec::new(),
         server: Default::default(),
         emulator: Default::default(),
@@ -173,4 +174,46 @@ fn pages_by_hand() {
     assert_eq!((v["http1_page_mean_s"], v["http2_page_mean_s"], v["http2_pages_done"]), (5.0, 5.0, 1.0));
     assert_eq!((v["connect_p50_s"], v["page_object_p50_s"]), (0.5, 4.5));
     assert!(!v.contains_key("tls_page_p50_s"), "both go over TLS");
+}
+
+#[test]
+fn calls_by_hand() {
+    use crate::worker::calls::{CallEnd, CallEnds};
+    let s = scenario_of(
+        "rtt='100ms'\nwarmup='2s'\n[[traffic]]\nkind='long'\nflows=3\n\
+         [[traffic]]\nkind='calls'\nflows=2\nbeside='long'",
+    );
+    let ms = 1_000_000;
+    // Six seconds from 1000 s on: packets sent from 1002 to 1005 s count.
+    let at = |seconds: f64| (seconds * 1e9) as u64;
+    let user = |sent: &[f64], came: &[(f64, u64)]| CallEnd {
+        sent: sent.iter().map(|s| at(*s)).collect(),
+        came: came.iter().map(|(s, took)| (at(*s), took * ms)).collect(),
+    };
+    let times = [1001.0, 1002.0, 1003.0, 1004.0, 1005.5];
+    let users = CallEnds {
+        began: at(1000.0),
+        ends: vec![
+            user(&times, &[(1001.0, 900), (1002.0, 50), (1003.0, 82), (1004.0, 66)]),
+            user(&times, &[(1002.0, 61), (1003.0, 49)]),
+        ],
+    };
+    let heard = [(1002.0, 50), (1003.0, 50), (1004.0, 50)];
+    let server = CallEnds { began: 0, ends: vec![user(&times, &heard), user(&times, &heard)] };
+    let calls = records(&s, &users, &server, 6.0);
+    assert_eq!(calls.iter().map(|c| c.user).collect::<Vec<_>>(), [0, 1]);
+    // Half of the round trip is propagation, and nothing comes before its time.
+    assert_eq!((calls[0].down.sent, &calls[0].down.added_ms), (3, &vec![0.0, 32.0, 16.0]));
+    assert_eq!((calls[1].down.sent, &calls[1].down.added_ms), (3, &vec![11.0, 0.0]));
+    // D of 32 ms, then of 16: J = 2 ms, then 2 + 14/16.
+    assert!((calls[0].down.jitter_s.unwrap() - 2.4375e-3).abs() < 1e-8);
+    let v = measure(&s, &RunRecord { calls, ..run(ClientResult { lasted: 6.0, ..Default::default() }) });
+    let near = |key: &str, x: f64| assert!((v[key] - x).abs() < 1e-9, "{key} {}", v[key]);
+    // The second call lost one of three.
+    near("calls_good", 0.5);
+    near("call_down_loss", 1.0 / 6.0);
+    near("call_down_added_p50_s", 0.011);
+    near("call_down_added_max_s", 0.032);
+    near("call_up_loss", 0.0);
+    near("call_up_sent", 6.0);
 }

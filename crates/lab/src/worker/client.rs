@@ -12,6 +12,7 @@ use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
 use super::browser::{Browser, BrowserSpec, browse};
+use super::calls::Caller;
 use super::connection::Ways;
 use super::fetch::{Who, objects};
 use super::long::long;
@@ -23,7 +24,7 @@ use super::secure::QuicSettings;
 use super::server::{congestion_control, stdin_ends};
 use super::visits::{Open, Visitor, come, finished};
 use super::{Say, Tick, say};
-use crate::scenario::Traffic;
+use crate::scenario::{Calls, Traffic};
 
 /// How long a user waits after a connection attempt failed outright.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
@@ -60,6 +61,8 @@ pub struct ClientSpec {
     pub browser: Option<BrowserSpec>,
     /// Who does what.
     pub traffic: Vec<Traffic>,
+    /// Calls to make.
+    pub calls: Vec<Calls>,
 }
 
 /// The address of a user.
@@ -156,6 +159,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         })?;
         say(&Say::<()>::Ready);
         let mut lives = start(&run);
+        let caller = caller(&run)?;
         let ticker = tokio::spawn(tick(run.clone()));
         let mut result =
             ClientResult { bins: vec![Vec::new(); users(&run.spec) as usize], ..ClientResult::default() };
@@ -164,6 +168,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
             () = stdin_ends() => {}
         }
         ticker.abort();
+        result.calls = caller.map(Caller::finish);
         result.link = meter.bins(whole(&run.spec));
         result.lasted = run.now().min(run.spec.duration);
         let stalls = run.patience.longest().into_iter().zip(run.patience.addresses());
@@ -218,8 +223,24 @@ pub(super) fn rng(seed: u64, user: u32, connection: u32) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
+/// Begins the calls, if there are any.
+fn caller(run: &Run) -> anyhow::Result<Option<Caller>> {
+    let SocketAddr::V4(server) = run.spec.server else { return Ok(None) };
+    let times = [run.spec.jitter, run.spec.duration].map(Duration::from_secs_f64);
+    let caller = || Caller::users(&run.spec.calls, *server.ip(), run.spec.seed, times);
+    (!run.spec.calls.is_empty()).then(caller).transpose()
+}
+
 fn start(run: &Arc<Run>) -> JoinSet<Vec<Life>> {
     let mut lives = JoinSet::new();
+    if !run.spec.calls.is_empty() {
+        // Calls last as long as the load does, whatever else there is.
+        let end = run.end;
+        lives.spawn(async move {
+            tokio::time::sleep_until(end).await;
+            Vec::new()
+        });
+    }
     let mut first = 0;
     for traffic in &run.spec.traffic {
         let users = traffic.users();

@@ -12,10 +12,13 @@ use std::time::Instant;
 use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::calls::{FIRST_PORT, PORTS};
 use super::client::user_at;
 
 /// Bytes of Ethernet before an IP packet; [`frames`](PacketSocket::recv) have them.
 const ETHERNET: usize = 14;
+/// In the header of IP.
+const UDP: u8 = 17;
 /// How long the meter sleeps when nothing comes, in milliseconds; it looks then whether it is still wanted.
 const NAP: u16 = 50;
 
@@ -54,7 +57,12 @@ impl Gauge {
 
     /// Whom a frame is for, and its bytes on the link.
     fn weigh(&self, frame: &[u8]) -> Option<(usize, u64)> {
-        let ip = frame.get(ETHERNET..ETHERNET + 20).filter(|_| frame[12..14] == [8, 0])?;
+        let ip = frame.get(ETHERNET..ETHERNET + 22).filter(|_| frame[12..14] == [8, 0])?;
+        // Packets of calls cost those who fetch nothing.
+        let calls = FIRST_PORT..FIRST_PORT + PORTS;
+        if ip[0] == 0x45 && ip[9] == UDP && calls.contains(&u16::from_be_bytes([ip[20], ip[21]])) {
+            return None;
+        }
         let group = self.group(Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]))?;
         Some((group, u64::from(u16::from_be_bytes([ip[2], ip[3]])) + u64::from(self.overhead)))
     }
@@ -131,6 +139,13 @@ mod tests {
             frame[30..34].copy_from_slice(&user_address(user).octets());
             assert_eq!(gauge.weigh(&frame), group.map(|g| (g, 54)), "user {user}");
         }
+        frame[14] = 0x45;
+        frame[23] = UDP;
+        frame[34..36].copy_from_slice(&5_005_u16.to_be_bytes());
+        frame[30..34].copy_from_slice(&user_address(0).octets());
+        assert_eq!(gauge.weigh(&frame), None, "a call's");
+        frame[34..36].copy_from_slice(&443_u16.to_be_bytes());
+        assert_eq!(gauge.weigh(&frame), Some((0, 54)), "QUIC");
         frame[12..14].copy_from_slice(&[8, 6]);
         assert_eq!(gauge.weigh(&frame), None, "ARP is nobody's");
         assert_eq!(gauge.weigh(&frame[..20]), None);

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::calls::CallEnds;
+
 /// One object, fetched or not.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ObjectRecord {
@@ -169,6 +171,9 @@ pub struct ClientResult {
     /// UDP payload that reached a QUIC connection which was still there, bytes.
     #[serde(default)]
     pub quic_bytes: u64,
+    /// Packets of calls at the users, until [`crate::metrics::records`] joins them with the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallEnds>,
 }
 
 /// To tenths of a millisecond: more would be noise in the result file.

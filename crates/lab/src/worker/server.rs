@@ -14,10 +14,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::application::{Application, ApplicationSpec};
+use super::calls::{CallEnds, Caller};
 use super::quic::{QuicCounters, QuicServer};
 use super::secure::{Identity, QuicSettings, SECURE_PORT, server_tls};
 use super::web::{OVER_QUIC, OVER_TLS, WEB_PORT, over_tls};
 use super::{Say, say};
+use crate::scenario::Calls;
 
 /// Length of every reply's header.
 pub const HEADER: usize = 200;
@@ -40,6 +42,9 @@ pub struct ServerSpec {
     /// Pauses of its application.
     #[serde(default)]
     pub application: ApplicationSpec,
+    /// Calls to expect.
+    #[serde(default)]
+    pub calls: Vec<Calls>,
 }
 
 /// What its kernel counted.
@@ -56,6 +61,9 @@ pub struct ServerResult {
     /// What the QUIC stack counted, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicCounters>,
+    /// Packets of calls at the server, until [`crate::metrics::records`] joins them with the users'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallEnds>,
 }
 
 /// Serves until standard input ends.
@@ -66,6 +74,8 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     let before = kernel_counters()?;
     let application = Arc::new(Application::new(&spec.application)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let caller =
+        (!spec.calls.is_empty()).then(|| Caller::server(&spec.calls, spec.application.seed)).transpose()?;
     let quic = runtime.block_on(async {
         let plain = listen(&spec, spec.port)?;
         let pauses = application.clone();
@@ -116,6 +126,7 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
         timeouts: get("TCPTimeouts"),
         counters,
         quic,
+        calls: caller.map(Caller::finish),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Calls, from an entry of `[[traffic]]`.
 
-use crate::calls::Call;
+use crate::calls::CallShape;
 use crate::read::Reader;
 use crate::{Error, Traffic, TrafficKind};
 use narrows_settings::one_of;
@@ -10,9 +10,9 @@ const MOST_CALLS: u32 = 10_000;
 /// Least packet: IP and UDP headers, and the 20 bytes by which the lab knows it again.
 const LEAST: u32 = 48;
 
-/// The keys of a call's own.
+/// Reads the keys of calls alone.
 pub(super) fn read(r: &Reader<'_>) -> Result<TrafficKind, Error> {
-    let mut call = r.or("shape", Call::SHAPES[0].1, |r, k| r.word(k, &Call::SHAPES))?;
+    let mut call = r.or("shape", CallShape::NAMED[0].1, |r, k| r.word(k, &CallShape::NAMED))?;
     let packet = |key| r.count(key, LEAST, 9_000);
     if let Some(bytes) = packet("packet")? {
         (call.down, call.up) = (bytes, bytes);
@@ -23,7 +23,7 @@ pub(super) fn read(r: &Reader<'_>) -> Result<TrafficKind, Error> {
     Ok(TrafficKind::Calls { flows, call })
 }
 
-/// The entry beside whose users a call is made.
+/// Finds the entry whose users make the calls.
 pub(super) fn beside(r: &Reader<'_>, call: &Traffic, before: &[Traffic]) -> Result<Option<usize>, Error> {
     let TrafficKind::Calls { flows, .. } = call.kind else { return Ok(None) };
     let Some(name) = r.text("beside")? else { return Ok(None) };
@@ -48,7 +48,7 @@ pub(super) fn beside(r: &Reader<'_>, call: &Traffic, before: &[Traffic]) -> Resu
 mod tests {
     use narrows_units::{Dscp, Duration};
 
-    use crate::calls::Call;
+    use crate::calls::CallShape;
     use crate::{Experiment, Scenario, TrafficKind};
 
     fn load(calls: &str) -> Result<Scenario, String> {
@@ -60,7 +60,7 @@ mod tests {
         Ok(Scenario::clone(&runs[0].scenario))
     }
 
-    fn call(calls: &str) -> Call {
+    fn call(calls: &str) -> CallShape {
         let TrafficKind::Calls { call, .. } = load(calls).unwrap().traffic[2].kind else { panic!() };
         call
     }

@@ -1,7 +1,7 @@
 //! Calls: both ends send small datagrams at a steady pace, or the server answers each of the user's.
 
 use fastrand::Rng;
-use narrows_scenario::calls::{Call, Pacer, Way};
+use narrows_scenario::calls::{CallShape, CallWay, Pacer};
 
 use super::stream::Stream;
 use super::udp::port;
@@ -24,25 +24,25 @@ struct Leg {
 pub(super) struct Calls {
     common: Common,
     me: AppId,
-    call: Call,
-    /// Two of each call, as [`Way::BOTH`] has them.
+    call: CallShape,
+    /// Two of each call, as [`CallWay::BOTH`] has them.
     legs: Vec<Leg>,
 }
 
 impl Calls {
-    pub(super) fn new(common: Common, calls: u32, call: Call) -> Self {
-        let leg = |number: u32, way: Way| {
+    pub(super) fn new(common: Common, calls: u32, call: CallShape) -> Self {
+        let leg = |number: u32, way: CallWay| {
             let (server, user) = common.hosts(number);
             let flow = FlowId(common.first_user + number);
             let (hosts, ports) = match way {
-                Way::Down => ([server, user], [SERVER, port(number)]),
-                Way::Up => ([user, server], [port(number), SERVER]),
+                CallWay::Down => ([server, user], [SERVER, port(number)]),
+                CallWay::Up => ([user, server], [port(number), SERVER]),
             };
             let mut rng = common.rng(2 * number + way as u32);
             let pacer = Pacer::new(call, way, &mut || rng.f64());
             Leg { rng, pacer, stream: Stream::new(hosts, ports, common.dscp, flow, call_end(way)) }
         };
-        let legs = (0..calls).flat_map(|number| Way::BOTH.map(|way| leg(number, way))).collect();
+        let legs = (0..calls).flat_map(|number| CallWay::BOTH.map(|way| leg(number, way))).collect();
         Self { common, me: AppId::default(), call, legs }
     }
 }
@@ -51,7 +51,7 @@ impl App for Calls {
     fn start(&mut self, world: &mut World, me: AppId) {
         self.me = me;
         for (token, leg) in (0..).zip(&mut self.legs) {
-            let (number, way) = (token / 2, Way::BOTH[token as usize % 2]);
+            let (number, way) = (token / 2, CallWay::BOTH[token as usize % 2]);
             leg.stream.start(world);
             let user = self.common.first_user + number;
             world.probes.calls.begins(user, self.common.class);
@@ -64,7 +64,7 @@ impl App for Calls {
     }
 
     fn wake(&mut self, world: &mut World, token: u32) {
-        let (number, way) = (token / 2, Way::BOTH[token as usize % 2]);
+        let (number, way) = (token / 2, CallWay::BOTH[token as usize % 2]);
         if world.now() >= self.common.stop {
             return;
         }

@@ -15,14 +15,14 @@ pub(super) struct Stream {
     dst: HostId,
     dscp: Dscp,
     flow: FlowId,
-    /// Whose they are, as [`Label::end`] has it.
+    /// Taker of the packets, as [`Label::end`] has it.
     end: u8,
-    /// Which class it is of, if an edge divides it.
+    /// Class at the edge that divides it, if one does.
     split: Option<PathSplit>,
 }
 
 impl Stream {
-    /// Of flow `flow`; `hosts` and `ports` name the sender first.
+    /// Makes the stream of flow `flow`; `hosts` and `ports` name the sender first.
     pub(super) fn new(hosts: [HostId; 2], ports: [u16; 2], dscp: Dscp, flow: FlowId, end: u8) -> Self {
         let [src, dst] = hosts;
         let key = FlowKey::new(address(src), address(dst), ports[0], ports[1], Proto::UDP);

@@ -1,14 +1,14 @@
-//! What calls feel: packets lost, how much longer than need be the others took, how much that varied.
+//! Loss, added delay and jitter of calls, and how many calls are good.
 
 use std::collections::BTreeMap;
 
-use narrows_scenario::calls::{Heard, Jitter, Way, is_good};
+use narrows_scenario::calls::{CallWay, Heard, Jitter, is_good};
 use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, P50, P95, P99, Tables, Which, integers, numbers, share};
 use crate::statistics::Histogram;
 
-/// Of added delays, in figures and in the table.
+/// Quantiles of added delay, in figures and in the table.
 const QUANTILES: [Which; 4] = [P50, P95, P99, MAX];
 
 /// One way of a call, or of several.
@@ -39,20 +39,20 @@ impl Leg {
 #[derive(Debug, Default)]
 struct Call {
     class: u16,
-    /// As [`Way::BOTH`] has them.
+    /// As [`CallWay::BOTH`] has them.
     legs: [Leg; 2],
 }
 
 /// All calls by user.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Packets sent from here on count, and those before.
+    /// Time from which on packets that are sent count, and the end of that time.
     counted: (Instant, Instant),
     calls: BTreeMap<u32, Call>,
 }
 
 impl Calls {
-    /// Of a run in which packets count that are sent from the first instant until before the second.
+    /// Makes the probe of a run in which packets count that are sent from `from` until before `until`.
     pub(super) fn new(from: Instant, until: Instant) -> Self {
         Self { counted: (from, until), calls: BTreeMap::new() }
     }
@@ -63,14 +63,14 @@ impl Calls {
     }
 
     /// A packet is sent.
-    pub(crate) fn sent(&mut self, now: Instant, user: u32, way: Way) {
+    pub(crate) fn sent(&mut self, now: Instant, user: u32, way: CallWay) {
         if let Some(leg) = self.leg(now, user, way) {
             leg.sent += 1;
         }
     }
 
     /// A packet that was sent at `sent` has arrived, so much later than at the earliest.
-    pub(crate) fn arrived(&mut self, sent: Instant, user: u32, way: Way, added: Duration) {
+    pub(crate) fn arrived(&mut self, sent: Instant, user: u32, way: CallWay, added: Duration) {
         if let Some(leg) = self.leg(sent, user, way) {
             leg.arrived += 1;
             leg.added.add(added.as_nanos());
@@ -78,8 +78,8 @@ impl Calls {
         }
     }
 
-    /// Where a packet counts that was sent at `sent`, if it does.
-    fn leg(&mut self, sent: Instant, user: u32, way: Way) -> Option<&mut Leg> {
+    /// Finds the leg of a packet that was sent at `sent`, if it counts.
+    fn leg(&mut self, sent: Instant, user: u32, way: CallWay) -> Option<&mut Leg> {
         let (from, until) = self.counted;
         let call = self.calls.get_mut(&user).filter(|_| (from..until).contains(&sent))?;
         Some(&mut call.legs[way as usize])
@@ -97,14 +97,14 @@ impl Calls {
         let judged: Vec<bool> =
             self.calls.values().filter_map(|c| is_good([c.legs[0].heard(), c.legs[1].heard()])).collect();
         out.put("calls_good", share(judged.iter().filter(|good| **good).count() as u64, judged.len() as u64));
-        for way in Way::BOTH {
+        for way in CallWay::BOTH {
             self.report_way(way, out);
         }
         self.table(out);
     }
 
     /// The figures of all calls together.
-    fn report_way(&self, way: Way, out: &mut Tables) {
+    fn report_way(&self, way: CallWay, out: &mut Tables) {
         let (mut all, mut jitters) = (Leg::default(), Vec::new());
         for leg in self.calls.values().map(|c| &c.legs[way as usize]) {
             all.sent += leg.sent;
@@ -125,7 +125,7 @@ impl Calls {
             integers("class", self.calls.values().map(|c| c.class.into())),
             integers("user", self.calls.keys().map(|user| u64::from(*user))),
         ];
-        for way in Way::BOTH {
+        for way in CallWay::BOTH {
             let legs = || self.calls.values().map(|c| &c.legs[way as usize]);
             let word = way.word();
             let number = |name: &str, of: &dyn Fn(&Leg) -> Option<f64>| {

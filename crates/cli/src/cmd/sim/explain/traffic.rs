@@ -1,6 +1,6 @@
 //! The traffic in words: who asks whom for what, and which share of the thinnest link that leaves.
 
-use narrows_scenario::calls::{Call, Pattern};
+use narrows_scenario::calls::{CallShape, Pattern};
 use narrows_scenario::{LogSource, LogTiming, OpenedBy, Scenario, Size, Traffic, TrafficKind, time_text};
 use narrows_units::{Dscp, Duration, Rate};
 
@@ -71,9 +71,9 @@ pub(super) fn words(scenario: &Scenario, t: &Traffic) -> String {
     format!("{what}{beside}{opened}{}{}", share(scenario, t), when(scenario, t))
 }
 
-/// What the ends of calls send.
-fn calls(what: &str, call: Call, dscp: Dscp) -> String {
-    let Call { down, up, interval, pattern } = call;
+/// Packets of calls in words.
+fn calls(what: &str, call: CallShape, dscp: Dscp) -> String {
+    let CallShape { down, up, interval, pattern } = call;
     let packets = if down == up { format!("{down} B") } else { format!("{down} B down and {up} B up") };
     let mark = if dscp == Dscp::DEFAULT { String::new() } else { format!(", codepoint {}", dscp.get()) };
     let when = match pattern {
