@@ -61,7 +61,9 @@ pub use settings::{
     BackendKind, DEFAULT_DISCIPLINE, KEYS, NamedSpec, OptionRow, Options, Reload, Scope, Settings, Shape,
     Source, TABLE,
 };
-pub use sight::{CauseJson, HistogramJson, LostJson, Mark, Sight, SightJson, StallJson, UserJson};
+pub use sight::{
+    CauseJson, HistogramJson, LostJson, Mark, Sight, SightJson, StallJson, TalkerJson, UserJson,
+};
 pub use state::{clean, leftovers, living};
 pub use status::{DirectionStatus, Status};
 pub use watch::Watch;

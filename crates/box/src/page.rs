@@ -220,6 +220,7 @@ fn for_reader(text: &str, reader: IpAddr) -> String {
         link.notices.clear();
         let theirs = |user: &str| is_theirs(user, reader.to_canonical());
         link.sight.users.retain(|u| theirs(&u.user));
+        link.sight.talkers.retain(|t| theirs(&t.user));
         link.sight.stalls_now.retain(|s| theirs(&s.user));
         link.sight.stalls_last.retain(|s| theirs(&s.user));
     }

@@ -20,6 +20,7 @@ mod sweep;
 mod table;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use narrows_flow::Micros;
 use narrows_lists::NIL;
@@ -30,7 +31,7 @@ use narrows_wire::{FlowKey, Header};
 
 use self::book::Book;
 use self::record::Record;
-pub use self::report::{CauseJson, HistogramJson, LostJson, SightJson, StallJson, UserJson};
+pub use self::report::{CauseJson, HistogramJson, LostJson, SightJson, StallJson, TalkerJson, UserJson};
 use self::sweep::Sweep;
 use self::table::Table;
 use super::packet::HeldPacket;
@@ -134,6 +135,7 @@ impl Sight {
             None => record.datagram(came, d, header, &mut self.book),
         }
         record.arrived(d);
+        self.book.offered(record.user, d, header.len.0);
         Mark { slot, came }
     }
 

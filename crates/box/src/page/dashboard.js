@@ -279,6 +279,17 @@
     $("users").replaceChildren(table(["user", "down", "up", "stalled for", "longest", "now", "mostly"], rows, ""));
   };
 
+  const talkers = () => {
+    const rows = status.sight.talkers.map((/** @type {any} */ t) => {
+      const came = t.hour_offered_bytes[0] + t.hour_offered_bytes[1], left = t.hour_bytes[0] + t.hour_bytes[1];
+      return [t.user, bits(t.rate_bps[0]), bits(t.rate_bps[1]), bytes(t.hour_bytes[0]), bytes(t.hour_bytes[1]),
+        percent(Math.min(1, left / Math.max(1, came))), secs(t.hour_wait_s), bytes(t.week_bytes[0]), bytes(t.week_bytes[1])];
+    });
+    card("talkers", rows.length > 0);
+    const heads = ["user", "down now", "up now", "down, hour", "up, hour", "of what came", "wait", "down, week", "up, week"];
+    $("talkers").replaceChildren(table(heads, rows, ""));
+  };
+
   /** A stall as cells: what, how long, where, what ended it. @param {any} s @param {boolean} named */
   const cells = (s, named) => {
     const age = status.uptime_s - s.from_s;
@@ -338,7 +349,7 @@
     $("now").textContent = `${s.observe ? "looking on" : "running"} for ${secs(s.uptime_s)} · ${all} connections: ${states} · ${sight.users_stalled} of ${sight.users_seen} users stall now`;
     $("words").className = sight.users_stalled_long ? "bad" : sight.users_stalled_lately ? "warn" : "";
     if (!fixed) choose([5, 15, 60].find((m) => s.uptime_s <= m * 60) || 60);
-    for (const part of [link, areas, causes, heat, admission, users, list, story]) part();
+    for (const part of [link, areas, causes, heat, admission, talkers, users, list, story]) part();
     // A card without a neighbour takes the whole row.
     const cards = [...document.querySelectorAll("main > section:not([hidden])")].filter((c) => c.contains($("users")) || !c.classList.contains("full"));
     const last = $("users").closest("section");

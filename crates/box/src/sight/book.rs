@@ -11,6 +11,7 @@ use narrows_wire::FlowKey;
 use super::cause::{Cause, Lost};
 use super::covered::{Covered, Span};
 use super::histogram::{Histogram, MICROS, PACKETS, ROUND_TRIPS_S, STALLS_S};
+use super::usage::Usage;
 
 /// Minutes that are kept, and those that are told of as a quarter of an hour.
 pub const HOUR: usize = 60;
@@ -101,8 +102,8 @@ pub struct UserBook {
     pub minutes: [UserMinute; HOUR],
     /// Milliseconds in which it stalled, by the cause that was noted first.
     pub causes: [[u64; Cause::COUNT]; QUARTER],
-    /// Bytes of IP packets that left the box, down and up.
-    pub bytes: [[u64; 2]; QUARTER],
+    /// Its traffic.
+    pub usage: Usage,
     /// When it stalled.
     covered: Covered,
     /// Flows that stall now, as of the latest look at all, and of the one that goes on.
@@ -119,7 +120,7 @@ impl UserBook {
             stalled_long_at: None,
             minutes: [UserMinute::default(); HOUR],
             causes: [[0; Cause::COUNT]; QUARTER],
-            bytes: [[0; 2]; QUARTER],
+            usage: Usage::new(minute),
             covered: Covered::default(),
             stalled: 0,
             counting: 0,
@@ -210,8 +211,8 @@ impl Book {
             for new in (self.minute + 1..=minute).take(HOUR) {
                 user.minutes[new as usize % HOUR] = UserMinute::default();
                 user.causes[new as usize % QUARTER] = [0; Cause::COUNT];
-                user.bytes[new as usize % QUARTER] = [0; 2];
             }
+            user.usage.tick(minute);
         }
         self.minute = minute;
     }
@@ -269,11 +270,17 @@ impl Book {
         }
     }
 
+    /// A packet of a user comes to the box.
+    pub fn offered(&mut self, user: u32, d: usize, bytes: u64) {
+        if let Some(user) = self.users.get_mut(user as usize) {
+            user.usage.offered(d, bytes);
+        }
+    }
+
     /// A packet leaves the box; `waited` if it carries data.
     pub fn carried(&mut self, user: u32, d: usize, bytes: u64, waited: Option<Duration>) {
         if let Some(user) = self.users.get_mut(user as usize) {
-            let sum = &mut user.bytes[self.minute as usize % QUARTER][d];
-            *sum = sum.saturating_add(bytes);
+            user.usage.delivered(d, bytes, waited);
         }
         if let Some(waited) = waited {
             self.counting[d].packets += 1;

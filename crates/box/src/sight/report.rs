@@ -12,7 +12,10 @@ use super::book::{Cells, HOUR, LONG, QUARTER, Stall, UserBook, UsersOfQuarter};
 use super::cause::{Cause, Lost, blame, plain};
 use super::histogram::Histogram;
 use super::sweep::State;
+use super::usage::Traffic;
 
+/// Most users in a report of traffic.
+const TALKERS: usize = 16;
 /// Most users in a report: those that stalled for longest, then those with most bytes.
 const TOLD: usize = 40;
 
@@ -39,6 +42,9 @@ pub struct SightJson {
     pub lost: Vec<LostJson>,
     /// Users of the last quarter of an hour: those that stalled for longest, then those with most bytes.
     pub users: Vec<UserJson>,
+    /// Users with most traffic in the last hour, those with most first.
+    #[serde(default)]
+    pub talkers: Vec<TalkerJson>,
     /// The longest stalls that go on.
     pub stalls_now: Vec<StallJson>,
     /// The last stalls that are over, latest first.
@@ -112,6 +118,23 @@ pub struct UserJson {
     pub cause: Option<String>,
     /// The longest stall of each of the last 60 minutes, oldest first, seconds.
     pub minutes_s: Vec<f64>,
+}
+
+/// Traffic of one user, in bytes of IP packets: down to the user, up from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TalkerJson {
+    /// Its address, prefix or circuit.
+    pub user: String,
+    /// Mean rate of what left the box in the last minute and the part of the present one, bit/s.
+    pub rate_bps: [u64; 2],
+    /// Bytes that came to the box in the last hour.
+    pub hour_offered_bytes: [u64; 2],
+    /// Bytes that left the box in the last hour.
+    pub hour_bytes: [u64; 2],
+    /// Mean wait of a packet with data in the box in the last hour, seconds.
+    pub hour_wait_s: f64,
+    /// Bytes that left the box in the last seven days, or since it was started.
+    pub week_bytes: [u64; 2],
 }
 
 /// One stall with its evidence.
@@ -196,6 +219,7 @@ impl Sight {
             causes: self.causes(&quarter),
             lost: self.lost(&quarter),
             users: self.users(&name),
+            talkers: self.talkers(&name, uptime),
             stalls_now: going_on.collect(),
             stalls_last: last.collect(),
             timeouts: book.timeouts,
@@ -304,11 +328,28 @@ impl Sight {
         all.into_iter().map(|u| self.user(&u, name(u.book.user))).collect()
     }
 
+    /// Users with most traffic in the last hour. `uptime` is how long the box has counted.
+    fn talkers(&self, name: &impl Fn(User) -> String, uptime: Duration) -> Vec<TalkerJson> {
+        let mut all: Vec<(&UserBook, Traffic)> =
+            self.book.users.iter().map(|user| (user, user.usage.last(HOUR))).collect();
+        all.retain(|(_, hour)| hour.bytes() > 0);
+        all.sort_by_key(|(user, hour)| (Reverse(hour.bytes()), user.user.bits()));
+        let minute = uptime.as_millis() % 60_000 + if uptime < Duration::from_secs(60) { 0 } else { 60_000 };
+        let told = all.into_iter().take(TALKERS).map(|(user, hour)| TalkerJson {
+            user: name(user.user),
+            rate_bps: user.usage.last(2).delivered.map(|bytes| bytes.saturating_mul(8000) / minute.max(1000)),
+            hour_offered_bytes: hour.offered,
+            hour_bytes: hour.delivered,
+            hour_wait_s: hour.wait().as_secs_f64(),
+            week_bytes: user.usage.week(),
+        });
+        told.collect()
+    }
+
     /// The last quarter of an hour of a user.
     fn sums<'a>(&self, book: &'a UserBook) -> UserSums<'a> {
         let minutes = self.book.minutes_of(book, QUARTER);
-        let bytes =
-            [0, 1].map(|d: usize| book.bytes.iter().fold(0_u64, |sum, minute| sum.saturating_add(minute[d])));
+        let bytes = book.usage.last(QUARTER).delivered;
         UserSums { book, stalled_ms: minutes.map(|m| u64::from(m.stalled_ms)).sum(), bytes }
     }
 

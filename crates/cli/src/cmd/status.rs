@@ -65,6 +65,15 @@ pub fn bits(bps: f64) -> String {
     }
 }
 
+/// A number of bytes for people.
+pub fn size(bytes: f64) -> String {
+    match bytes {
+        b if b >= 1e9 => format!("{:.2} GB", b / 1e9),
+        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
+        b => format!("{:.0} kB", b / 1e3),
+    }
+}
+
 /// A time for people.
 pub fn seconds(s: f64) -> String {
     match s {

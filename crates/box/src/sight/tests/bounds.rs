@@ -149,3 +149,24 @@ fn any_bytes_are_followed_without_a_panic() {
     let report = sight.report(Instant::from_nanos(ns), |user| user.to_string());
     assert!(!report.words.is_empty());
 }
+
+/// Two datagrams of 1000 bytes to a user: one waits for 300 ms and leaves, one is dropped.
+#[test]
+fn a_user_has_what_came_and_what_left() {
+    let mut sight = Sight::new(Instant::ZERO, 1);
+    let header = Header { key: datagram_key(7), len: Bytes(1000), ..Header::default() };
+    let marks = [0, 10].map(|ms| sight.arrived(at(ms), DOWN, &header, None));
+    sight.left(at(300), DOWN, marks[0], &header);
+    sight.dropped(DOWN, marks[1], &header);
+    let talkers = sight.report(at(2000), |user| user.to_string()).talkers;
+    let told = TalkerJson {
+        user: "10.0.0.7".into(),
+        // 8000 bits in the two seconds since the start.
+        rate_bps: [4000, 0],
+        hour_offered_bytes: [2000, 0],
+        hour_bytes: [1000, 0],
+        hour_wait_s: 0.3,
+        week_bytes: [1000, 0],
+    };
+    assert_eq!(talkers, [told]);
+}

@@ -1,8 +1,8 @@
 //! Who stalls and why, in lines of text.
 
-use narrows_box::{CauseJson, SightJson, StallJson, UserJson};
+use narrows_box::{CauseJson, SightJson, StallJson, TalkerJson, UserJson};
 
-use super::seconds;
+use super::{bits, seconds, size};
 
 /// A line, and whether it tells of something that is not as it should be.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +32,27 @@ pub fn lines(sight: &SightJson, most: usize) -> Vec<Line> {
     };
     let stalls = if sight.stalls_now.is_empty() { &sight.stalls_last } else { &sight.stalls_now };
     lines.extend(stalls.iter().filter(is_of_the_network).take(most).map(stall));
+    lines.extend(talkers(&sight.talkers, most));
     lines
+}
+
+/// Users with most traffic, below a line that says so.
+fn talkers(all: &[TalkerJson], most: usize) -> Vec<Line> {
+    let plain = |text| Line { text, odd: false };
+    let head = (!all.is_empty()).then(|| plain("most traffic in the last hour, down and up:".to_owned()));
+    head.into_iter().chain(all.iter().take(most).map(|t| plain(talker(t)))).collect()
+}
+
+fn talker(t: &TalkerJson) -> String {
+    let [down, up] = t.hour_bytes.map(|bytes| size(bytes as f64));
+    let [rate_down, rate_up] = t.rate_bps.map(|bps| bits(bps as f64));
+    let [offered, left] = [&t.hour_offered_bytes, &t.hour_bytes].map(|[down, up]| (down + up) as f64);
+    let part = 100.0 * (left / offered.max(1.0)).min(1.0);
+    let wait = seconds(t.hour_wait_s);
+    format!(
+        "· {}: {down} and {up}, {part:.0} % of what came; now {rate_down} and {rate_up}; packets wait {wait}",
+        t.user
+    )
 }
 
 /// All connections by state, which add up; no text if there are none.
@@ -158,6 +178,28 @@ mod tests {
                      2 timeouts (back-off 4)",
                     true
                 ),
+            ]
+        );
+    }
+
+    /// 20 MB of 25 MB that came are 80 %.
+    #[test]
+    fn users_with_most_traffic_are_named() {
+        let talker = TalkerJson {
+            user: "10.0.0.7".into(),
+            rate_bps: [512_000, 8_000],
+            hour_offered_bytes: [24_000_000, 1_000_000],
+            hour_bytes: [19_000_000, 1_000_000],
+            hour_wait_s: 0.42,
+            week_bytes: [19_000_000, 1_000_000],
+        };
+        let lines = lines(&SightJson { talkers: vec![talker], ..SightJson::default() }, 5);
+        let said: Vec<&str> = lines.iter().map(|l| l.text.as_str()).collect();
+        assert_eq!(
+            said,
+            [
+                "most traffic in the last hour, down and up:",
+                "· 10.0.0.7: 19.0 MB and 1.0 MB, 80 % of what came; now 512.0 kbit/s and 8.0 kbit/s; packets wait 0.4 s",
             ]
         );
     }
