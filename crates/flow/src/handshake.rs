@@ -3,6 +3,7 @@
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
+use crate::calls::{Call, Caller};
 use crate::flags::FlowFlags;
 use crate::flow::Flow;
 use crate::times::{Coarse, WindowScale};
@@ -53,7 +54,43 @@ fn scale(tcp: &TcpHeader, known: Option<WindowScale>, told: bool) -> Option<Wind
     offered.filter(|_| !told || known == offered)
 }
 
+/// Whether a SYN-ACK acknowledges the SYN with number `isn`, with the data that it may have carried.
+pub(crate) fn answers(tcp: &TcpHeader, isn: SeqNum) -> bool {
+    (0..=SYN_DATA).contains(&tcp.ack.distance_from(isn + 1))
+}
+
 impl Flow {
+    /// Whether both ends have shown that they use the connection, and neither that it has ended.
+    fn is_conversing(&self) -> bool {
+        self.flags.has(FlowFlags::PROVEN)
+            && !self.flags.has(FlowFlags::CLOSED)
+            && self.sequence.highest_ack().is_some()
+    }
+
+    /// Whether a SYN calls for another connection than the one that lives.
+    pub(crate) fn is_called_anew(&self, caller: Caller, syn: &TcpHeader) -> bool {
+        let known = match caller {
+            Caller::Sender => self.flags.has(FlowFlags::SYN) && self.handshake.forward_isn == syn.seq,
+            Caller::Receiver => {
+                self.flags.has(FlowFlags::REVERSE_SYN) && self.handshake.reverse_isn == syn.seq
+            }
+        };
+        !known && self.is_conversing()
+    }
+
+    /// Begins anew with a call that was answered.
+    #[cold]
+    pub(crate) fn begin_anew(&mut self, now: Instant, caller: Caller, call: &Call, config: &TrackerConfig) {
+        self.restart(now, config);
+        match caller {
+            Caller::Sender => {
+                self.arrive_syn(call.at, &call.syn, config);
+            }
+            Caller::Receiver => self.on_reverse_syn(call.at, &call.syn, config),
+        }
+        self.seen = Coarse::at(now);
+    }
+
     /// Takes a SYN or SYN-ACK of the queued direction.
     #[inline(never)]
     pub(crate) fn arrive_syn(&mut self, now: Instant, tcp: &TcpHeader, config: &TrackerConfig) -> PacketKind {
@@ -61,6 +98,10 @@ impl Flow {
         let answered = answer && self.flags.has(FlowFlags::REVERSE_SYN);
         let known = self.flags.has(FlowFlags::SYN) && self.handshake.forward_isn == tcp.seq;
         if answered && !known && !self.is_answer(tcp, self.handshake.reverse_isn) {
+            return PacketKind::SynAck;
+        }
+        if answer && !answered && !known && self.is_conversing() {
+            // To a call that was not seen: nobody who uses the connection says so.
             return PacketKind::SynAck;
         }
         // Another number, or a SYN into a connection picked up in its middle, begins a new connection. The answer to a
@@ -93,9 +134,7 @@ impl Flow {
     /// 3.10.7.3), and comes before data. Any other is forged, late or of another host: its window scale must not be
     /// believed, since what is read with a wrong scale shuts or opens the window for good.
     fn is_answer(&self, tcp: &TcpHeader, isn: SeqNum) -> bool {
-        let acked = tcp.ack.distance_from(isn + 1);
-        (0..=SYN_DATA).contains(&acked)
-            && (!self.flags.has(FlowFlags::DATA) || self.flags.has(FlowFlags::CLOSED))
+        answers(tcp, isn) && (!self.flags.has(FlowFlags::DATA) || self.flags.has(FlowFlags::CLOSED))
     }
 
     /// Notes who opened the connection.

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod calls;
 mod census;
 mod config;
 mod epoch;

@@ -2,9 +2,10 @@
 
 use narrows_units::{Duration, Instant};
 use narrows_users::User;
-use narrows_wire::{Flags, FlowKey, Header};
+use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
 
 use crate::active::Active;
+use crate::calls::{Call, Caller, Calls};
 use crate::census::{Census, Counters};
 use crate::config::TrackerConfig;
 use crate::flags::FlowFlags;
@@ -53,6 +54,8 @@ pub struct Tracker {
     pub(crate) by_phase: [usize; Phase::ALL.len()],
     active: Active,
     counters: Counters,
+    /// New connections in place of those that live.
+    calls: Calls,
     /// Time up to which the budget for looks has been spent.
     paid_until: Instant,
     /// Whether looks come late at present.
@@ -84,6 +87,7 @@ impl Tracker {
             by_phase: [0; Phase::ALL.len()],
             active: Active::new(config.capacity, seed),
             counters: Counters::default(),
+            calls: Calls::default(),
             paid_until: Instant::ZERO,
             late: false,
             waits: false,
@@ -105,6 +109,17 @@ impl Tracker {
             return Observation { id: None, fresh: false, restarted: false, kind, evicted_in_use: false };
         };
         let before = self.flow(id).seen;
+        if let Some(syn) = h.tcp.as_ref().filter(|tcp| tcp.flags.has(Flags::SYN))
+            && self.is_pending(now, id, Caller::Sender, syn)
+        {
+            return Observation {
+                id: Some(id),
+                fresh: false,
+                restarted: false,
+                kind: PacketKind::Syn,
+                evicted_in_use: false,
+            };
+        }
         let kind = self.event(now, id, |flow, config| flow.arrive(now, h, config));
         let flow = &mut self.table.slots[id.index()];
         let (active, moves) = (flow.flags.has(FlowFlags::ACTIVE), Table::moves(flow, before));
@@ -119,6 +134,25 @@ impl Tracker {
         let (fresh, restarted) = if odd { self.take_news(id) } else { (false, false) };
         let evicted_in_use = self.counters.evicted_in_use > evicted_before;
         Observation { id: Some(id), fresh, restarted, kind, evicted_in_use }
+    }
+
+    /// Whether a SYN calls for a new connection in place of one that lives: nothing changes until it is answered. One
+    /// that answers such a call begins it.
+    #[cold]
+    fn is_pending(&mut self, now: Instant, id: FlowId, from: Caller, tcp: &TcpHeader) -> bool {
+        let generation = self.flow(id).generation();
+        if !tcp.flags.has(Flags::ACK) {
+            let pending = self.flow(id).is_called_anew(from, tcp);
+            if pending {
+                self.calls.note(Call { id, generation, caller: from, at: now, syn: *tcp });
+            }
+            return pending;
+        }
+        let caller = if from == Caller::Sender { Caller::Receiver } else { Caller::Sender };
+        if let Some(call) = self.calls.take(id, generation, caller, tcp) {
+            self.event(now, id, |flow, config| flow.begin_anew(now, caller, &call, config));
+        }
+        false
     }
 
     /// Notes that the next packet of the other direction has to wait here before it goes on to the sender: how long
@@ -140,6 +174,9 @@ impl Tracker {
         };
         if let Some(tcp) = h.tcp.as_ref() {
             let before = self.flow(id).seen;
+            if tcp.flags.has(Flags::SYN) && self.is_pending(now, id, Caller::Receiver, tcp) {
+                return Some(id);
+            }
             self.event(now, id, |flow, config| flow.on_reverse(now, tcp, waits, config));
             if Table::moves(self.flow(id), before) {
                 self.table.relist(id.0);

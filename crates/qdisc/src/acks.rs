@@ -14,6 +14,9 @@
 use narrows_units::SeqNum;
 use narrows_wire::{Flags, Header, TcpHeader};
 
+/// Bytes that a later acknowledgment may be of, beyond one that still waits: more than a thin link has under way.
+const MOST: u32 = 4 << 20;
+
 /// The TCP header, if it is a plain acknowledgment.
 fn plain(h: &Header) -> Option<&TcpHeader> {
     let bare = |t: &&TcpHeader| !t.beyond && t.mss.is_none() && t.window_scale.is_none();
@@ -38,7 +41,8 @@ pub fn superfluous(old: &Header, new: &Header) -> bool {
         (Some(before), Some(after)) => later(before.0, after.0) && later(before.1, after.1),
         _ => false,
     };
-    stamps && a.sack.as_slice().is_empty() && a.ack.before(b.ack)
+    // An acknowledgment of more than is ever under way is forged, and tells nothing of what is.
+    stamps && a.sack.as_slice().is_empty() && (1..=MOST).contains(&(b.ack - a.ack))
 }
 
 #[cfg(test)]
@@ -97,6 +101,7 @@ mod tests {
         let echo = |ecr| move |t: &mut TcpHeader| t.timestamps = Some((7, ecr));
         assert!(superfluous(&with(1, echo(3)), &with(2, echo(3))), "the same echo");
         assert!(!superfluous(&with(1, echo(4)), &with(2, echo(3))), "an older echo");
+        assert!(superfluous(&ack(1), &ack(1 + MOST)) && !superfluous(&ack(1), &ack(2 + MOST)), "forged");
         // One that carries ECE or data does not replace either.
         assert!(!superfluous(&ack(1000), &with(2000, flag(Flags::ECE))));
         assert!(!superfluous(&ack(1000), &with(2000, |t| t.payload = 1)));

@@ -74,10 +74,56 @@ fn no_answer_comes_after_data() {
 }
 
 #[test]
-fn a_call_that_nobody_answers_leaves_no_scale_to_go_by() {
+fn a_call_for_a_connection_that_lives_counts_when_it_is_answered() {
     let mut s = talking();
     s.answers(40, syn(SYN, 9, 0, 14));
-    assert_eq!(s.flow().forward_scale(), None, "until the server answers it");
+    let key = s.key;
+    s.tracker.forward(ms(45), &header(key, syn(SYN, 77, 0, 14)));
+    assert_eq!(scales(&mut s), [Some(7), Some(10)]);
+    assert_eq!(s.passes(50, SERVER_ISN + 101, 100), PacketKind::New);
+    s.acks(60, SERVER_ISN + 201);
+    assert_eq!(s.flow().highest_ack(), Some(SeqNum(SERVER_ISN + 201)), "the connection goes on");
+    // An answer that names no call, and one that does.
+    answered(&mut s, 70, 1, 20_000, 3);
+    assert_eq!(scales(&mut s), [Some(7), Some(10)]);
+    answered(&mut s, 80, 1, 10, 3);
+    assert_eq!(scales(&mut s), [Some(3), Some(14)]);
+    assert_eq!((s.flow().max_seq(), s.flow().highest_ack()), (SeqNum(2), None));
+    assert_eq!(
+        s.flow().sender_rtt().map(|rtt| rtt.as_nanos() / 1_000_000),
+        Some(39),
+        "from the call to its answer"
+    );
+    assert!(s.flow().is_called_for());
+}
+
+#[test]
+fn the_same_of_a_sender_that_calls() {
+    let mut s = Scene::new();
+    s.goes(0, SYN, SERVER_ISN, 0);
+    s.answers(10, syn(SYN_ACK, CALL, SERVER_ISN + 1, 10));
+    s.passes(20, SERVER_ISN + 1, 100);
+    s.acks(30, SERVER_ISN + 101);
+    let seen = s.arrives(40, SYN, 9, 0);
+    assert_eq!(
+        (seen.kind, seen.restarted, s.flow().max_seq()),
+        (PacketKind::Syn, false, SeqNum(SERVER_ISN + 101))
+    );
+    s.answers(50, syn(SYN_ACK, 3, 10, 5));
+    assert_eq!((s.flow().max_seq(), s.flow().reverse_scale()), (SeqNum(10), Some(5)));
+    assert!(s.arrives(60, ACK, 10, 100).restarted);
+}
+
+#[test]
+fn who_floods_with_calls_has_the_latest_only() {
+    let mut s = talking();
+    for n in 0..1000 {
+        s.answers(40, syn(SYN, 100_000 + n * 10_000, 0, 14));
+    }
+    answered(&mut s, 50, 1, 100_001, 3);
+    assert_eq!(scales(&mut s), [Some(7), Some(10)], "the first is forgotten");
+    answered(&mut s, 60, 1, 100_001 + 9_990_000, 3);
+    assert_eq!(scales(&mut s), [Some(3), Some(14)]);
 }
 
 #[test]

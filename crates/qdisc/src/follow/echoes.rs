@@ -25,6 +25,10 @@ const FLOWS: usize = 4096;
 const COPIES: usize = 2048;
 const A_PLACE: usize = 4;
 
+/// Bytes by which a segment may lie beyond those that left before it, or an acknowledgment before the last: more than a
+/// thin link has under way. Others are no sender's and no receiver's of this flow.
+const REACH: u32 = 4 << 20;
+
 /// Sign by which a packet will show that it has crossed the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
@@ -58,6 +62,8 @@ struct Known {
     heard: bool,
     /// Latest cumulative acknowledgment.
     acked: SeqNum,
+    /// The number after the last that left, if any did.
+    sent: Option<SeqNum>,
     /// Latest spin bit of the shaped direction, and of the other.
     spin: Option<bool>,
     reverse_spin: Option<bool>,
@@ -152,6 +158,11 @@ impl Echoes {
         self.total += bytes;
         let mut shows = Shows::Nothing;
         if let Some(tcp) = h.tcp.filter(|t| t.payload > 0) {
+            let known = self.known(flow);
+            let before = known.sent.unwrap_or(tcp.seq);
+            if tcp.seq.distance_from(before).unsigned_abs() <= REACH {
+                known.sent = Some(before.max(tcp.seq_end()));
+            }
             let again = self.is_copy(flow, &tcp);
             self.again += u64::from(again);
             if self.known(flow).heard && (!again || tcp.timestamps.is_some()) {
@@ -190,6 +201,10 @@ impl Echoes {
         let flow = h.key.reverse().hash(self.seed);
         let at = if let Some(tcp) = h.tcp.filter(|t| t.flags.has(Flags::ACK)) {
             let known = self.known(flow);
+            // What it acknowledges never left: it is forged, or from before the box was there.
+            if known.sent.is_some_and(|sent| sent - tcp.ack > REACH) {
+                return None;
+            }
             let before = known.heard.then_some(known.acked);
             (known.heard, known.acked) = (true, tcp.ack);
             self.acknowledged(flow, &tcp, before)?
@@ -336,6 +351,20 @@ mod tests {
         assert!(flow.leaves(700, 0, Some(0)));
         assert_eq!(flow.ack(3, None, Some(2)), Some(ms(2)));
         assert_eq!(flow.ack(3, None, Some(2)), None);
+    }
+
+    #[test]
+    fn an_acknowledgment_of_what_never_left_is_forged() {
+        let mut flow = Flow::new();
+        (0..3).for_each(|n| assert!(!flow.leaves(u64::from(n), n, None)));
+        for number in [4, 1_000_000, 2_147_483, 4_000_000] {
+            assert_eq!(flow.ack(number, None, None), None, "{number}");
+        }
+        assert_eq!(flow.ack(2, None, None), Some(ms(1)), "what is true tells as before");
+        // A segment of numbers that no sender has come to moves nothing either.
+        assert!(!flow.leaves(3, 2_000_000, None));
+        assert_eq!(flow.ack(2_000_001, None, None), None);
+        assert_eq!(flow.ack(3, None, None), Some(ms(2)));
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod repair;
 mod tests;
 mod turns;
 
-use narrows_flow::{FlowId, PacketKind, Tracker, TrackerConfig};
+use narrows_flow::{FlowId, Micros, PacketKind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Dscp, Duration, Instant, SeqNum};
 use narrows_users::{CircuitId, User};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -115,8 +115,8 @@ struct Leaving {
     len: Bytes,
     /// The packet brings the receiver data that was not sent before.
     new_data: bool,
-    /// Time that it was held here.
-    waited: Duration,
+    /// When it came.
+    came: Micros,
     tcp: Option<Segment>,
 }
 
@@ -131,14 +131,14 @@ struct Segment {
 }
 
 impl Leaving {
-    fn new(header: &Header, new_data: bool, waited: Duration) -> Self {
+    fn new(header: &Header, new_data: bool, came: Micros) -> Self {
         let segment = |tcp: &TcpHeader| Segment {
             seq: tcp.seq,
             end: tcp.seq_end(),
             payload: tcp.payload,
             told: duplicates::told(tcp),
         };
-        Self { len: header.len, new_data, waited, tcp: header.tcp.as_ref().map(segment) }
+        Self { len: header.len, new_data, came, tcp: header.tcp.as_ref().map(segment) }
     }
 
     /// Whether it is data, as all that is not TCP.
@@ -355,7 +355,7 @@ impl<P: Packet> DefaultMode<P> {
     /// Sends the first of the packets that go before all flows.
     fn send_control(&mut self, now: Instant) -> Option<P> {
         let (id, packet) = self.queues.pop_control(now)?;
-        self.note_departure(now, id, &Leaving::new(packet.header(), false, Duration::ZERO));
+        self.note_departure(now, id, &Leaving::new(packet.header(), false, Micros::at(now)));
         Some(packet)
     }
 
@@ -367,8 +367,8 @@ impl<P: Packet> DefaultMode<P> {
         if self.queues.state(id).raised.least().is_some() {
             self.restamp(id, at);
         }
-        let (new_data, waited) = (self.queues.is_new_data(at), self.queues.waited(now, at));
-        let leaving = Leaving::new(self.queues.packet(at).header(), new_data, waited);
+        let (new_data, came) = (self.queues.is_new_data(at), self.queues.came(at));
+        let leaving = Leaving::new(self.queues.packet(at).header(), new_data, came);
         let first_data = self.queues.serve(now, id, at, leaving.len, leaving.is_data());
         self.note_departure(now, id, &leaving);
         let packet = self.queues.packet(at);
@@ -393,15 +393,12 @@ impl<P: Packet> DefaultMode<P> {
     fn note_departure(&mut self, now: Instant, id: FlowId, leaving: &Leaving) {
         self.counters.send(leaving.len);
         let Some(Segment { seq, end, payload, told }) = leaving.tcp else { return };
-        let flow = self.queues.flow(id);
-        let max_seq = flow.max_seq();
-        let held = leaving.waited > duplicates::SHORTEST_TIMEOUT
-            || duplicates::path(flow).is_some_and(|path| leaving.waited > path);
+        let max_seq = self.queues.flow(id).max_seq();
         let state = self.queues.state_mut(id);
         let waiting = state.waiting();
         state.clamp.note_departure(end, payload > 0, waiting, max_seq);
         if payload > 0 && leaving.new_data {
-            state.departures.note(seq, end, told, held.then_some(now));
+            state.departures.note(seq, end, told, leaving.came, Micros::at(now));
             self.counters.goodput_bytes += Bytes(u64::from(payload));
         }
     }

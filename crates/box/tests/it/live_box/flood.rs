@@ -20,6 +20,10 @@ const FRAME: usize = 60;
 /// Where the IP header begins, and where it ends.
 const IP: usize = 14;
 const L4: usize = 34;
+/// A TCP header with timestamps.
+const STAMPED: usize = 32;
+/// Segments of one flow, nearly as many packets as may wait.
+const DEEP: usize = 3900;
 
 /// What is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +32,24 @@ pub enum Sort {
     Ack,
     Udp,
     Fragments,
+    /// Segments of one flow, as many as may wait, and then copies of them.
+    Copies,
+    /// Fragments of one datagram.
+    Datagram,
     /// Noise behind a sound IP header.
     Random,
 }
 
 impl Sort {
-    pub const ALL: [Self; 5] = [Self::Syn, Self::Ack, Self::Udp, Self::Fragments, Self::Random];
+    /// Sorts whose packets are of many flows; [`Self::ALL`] has the others as well.
+    pub const OF_MANY_FLOWS: [Self; 5] = [Self::Syn, Self::Ack, Self::Udp, Self::Fragments, Self::Random];
+    pub const ALL: [Self; 7] =
+        [Self::Syn, Self::Ack, Self::Udp, Self::Fragments, Self::Copies, Self::Datagram, Self::Random];
+
+    /// Whether all its packets are of one flow: then nothing of the addresses is drawn.
+    const fn is_one_flow(self) -> bool {
+        matches!(self, Self::Copies | Self::Datagram)
+    }
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,14 +57,16 @@ impl Sort {
             Self::Ack => "ACK",
             Self::Udp => "UDP",
             Self::Fragments => "fragments",
+            Self::Copies => "copies",
+            Self::Datagram => "one datagram",
             Self::Random => "random",
         }
     }
 
     const fn protocol(self, noise: u8) -> u8 {
         match self {
-            Self::Syn | Self::Ack => 6,
-            Self::Udp | Self::Fragments => 17,
+            Self::Syn | Self::Ack | Self::Copies => 6,
+            Self::Udp | Self::Fragments | Self::Datagram => 17,
             Self::Random => noise,
         }
     }
@@ -83,12 +101,16 @@ fn address((net, (low, high)): ([u8; 3], (u8, u8)), rng: &mut Rng) -> [u8; 4] {
     [net[0], net[1], net[2], last]
 }
 
-fn frame(sort: Sort, route: &Route, macs: &[u8; 12], rng: &mut Rng) -> Vec<u8> {
-    let mut f = vec![0; FRAME];
+/// Packet number `nth` of a flood. Copies have room for timestamps (RFC 7323), which rise.
+fn frame(sort: Sort, nth: usize, route: &Route, macs: &[u8; 12], rng: &mut Rng) -> Vec<u8> {
+    let len = if sort == Sort::Copies { L4 + STAMPED + 1 } else { FRAME };
+    let mut one = Rng(1);
+    let rng = if sort.is_one_flow() { &mut one } else { rng };
+    let mut f = vec![0; len];
     f[..12].copy_from_slice(macs);
     f[12] = 8;
     let noise = rng.below(256) as u8;
-    f[IP..IP + 10].copy_from_slice(&[0x45, 0, 0, (FRAME - IP) as u8, 0, 0, 0, 0, 64, sort.protocol(noise)]);
+    f[IP..IP + 10].copy_from_slice(&[0x45, 0, 0, (len - IP) as u8, 0, 0, 0, 0, 64, sort.protocol(noise)]);
     f[IP + 12..IP + 16].copy_from_slice(&address(route.from, rng));
     f[IP + 16..L4].copy_from_slice(&address(route.to, rng));
     f[IP + 4..IP + 6].copy_from_slice(&(rng.below(1 << 16) as u16).to_be_bytes());
@@ -113,6 +135,18 @@ fn frame(sort: Sort, route: &Route, macs: &[u8; 12], rng: &mut Rng) -> Vec<u8> {
         // Not the first, and more to come.
         Sort::Fragments => {
             f[IP + 6..IP + 8].copy_from_slice(&(0x2000 | (1 + rng.below(0x1fff) as u16)).to_be_bytes());
+        }
+        Sort::Datagram => {
+            f[IP + 6..IP + 8].copy_from_slice(&(0x2000 | (1 + nth as u16 % 0x1fff)).to_be_bytes());
+        }
+        Sort::Copies => {
+            // One byte each, new ones first; then those in the middle again and again.
+            let seq = if nth < DEEP { nth } else { DEEP / 4 + nth % (DEEP / 2) };
+            f[L4 + 4..L4 + 8].copy_from_slice(&(seq as u32 + 1).to_be_bytes());
+            f[L4 + 8..L4 + STAMPED].copy_from_slice(&[
+                0, 0, 0, 1, 0x80, 0x18, 1, 0, 0, 0, 0, 0, 1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 1,
+            ]);
+            f[L4 + 24..L4 + 28].copy_from_slice(&(nth as u32).to_be_bytes());
         }
         Sort::Random => {}
     }
@@ -143,8 +177,9 @@ impl Flood {
         };
         let macs: [u8; 12] = [mac("b", route.port), mac(route.end, "e0")].concat().try_into().unwrap();
         let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
-        let pool: Vec<_> =
-            (0..POOL).map(|i| frame(sorts[i % sorts.len()], &route, &macs, &mut rng)).collect();
+        let pool: Vec<_> = (0..POOL)
+            .map(|i| frame(sorts[i % sorts.len()], i / sorts.len(), &route, &macs, &mut rng))
+            .collect();
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, count) = (stop.clone(), sent.clone());
         let thread = inside(&world.ns(route.end), move || {

@@ -59,7 +59,7 @@ impl Event {
     fn all() -> Vec<Self> {
         let floods = [Route::to_user(VICTIM), Route::from_user(VICTIM)]
             .into_iter()
-            .flat_map(|route| Sort::ALL.map(|sort| Self::Flood(sort, route)));
+            .flat_map(|route| Sort::OF_MANY_FLOWS.map(|sort| Self::Flood(sort, route)));
         let mut all = vec![
             Self::Reload,
             Self::Upgrade,

@@ -7,15 +7,15 @@
 //!    the copy: for one round trip of the far side after the acknowledgment passed;
 //! 3. when the original was held here for so long that the sender may have given it up, and has left, and its
 //!    acknowledgment cannot be back yet; once for each original, so that a segment lost behind us is repaired by the
-//!    next timeout at the latest; and not where duplicate acknowledgments or SACK blocks show that it was lost. What was
-//!    not held is sent again for another reason: a tail loss probe, say (RFC 8985, section 7).
+//!    next timeout at the latest; and not where duplicate acknowledgments or SACK blocks show that it was lost. What
+//!    was not held is sent again for another reason: a tail loss probe, say (RFC 8985, section 7).
 //!
 //! A copy also carries the sender's acknowledgment, its SACK blocks and its window. It is sent where these say
 //! anything that its original did not.
 //!
 //! Nothing is withheld for good: in (2) and (3) time runs out, in (1) the original is protected from being dropped.
 
-use narrows_flow::{Flow, FlowId};
+use narrows_flow::{FlowId, Micros};
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
@@ -31,14 +31,9 @@ const LOOKED_AT: u8 = 64;
 const LEAST: u8 = 8;
 
 /// The shortest retransmission timeout of common stacks (Linux; RFC 6298 has a second), beside the round trip. What is
-/// held here for less is not given up, nor is it while it is held for less than the [`path`] takes: a probe comes after
-/// two round trips (RFC 8985, section 7.2).
-pub const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// The round trip of a flow without the wait here.
-pub fn path(flow: &Flow) -> Option<Duration> {
-    Some(flow.receiver_rtt()? + flow.sender_rtt()?)
-}
+/// held here for less is not given up, nor is it while it is held for less than the path takes: a probe comes after two
+/// round trips (RFC 8985, section 7.2).
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Segments of a flow that left recently, and acknowledgments of them: a copy is judged by both.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,21 +61,17 @@ struct Departed {
     len: u16,
     /// What it [`told`].
     told: u16,
-    /// [`SUPPRESSED`] once a copy of it has been, and where none will.
-    at: Instant,
+    /// When it came and when it left; the same once a copy of it has been suppressed, so that no other is.
+    came: Micros,
+    left: Micros,
 }
 
-/// In place of the instant of departure: no other copy is excused.
-const SUPPRESSED: Instant = Instant::FAR_FUTURE;
-
 impl Departures {
-    /// Notes that [seq, end), which is not empty, has left and told so much; `at` says when, if it was held for so long
-    /// that its sender may have given it up.
-    pub fn note(&mut self, seq: SeqNum, end: SeqNum, told: u16, at: Option<Instant>) {
+    /// Notes that [seq, end), which is not empty and told so much, came and has left.
+    pub fn note(&mut self, seq: SeqNum, end: SeqNum, told: u16, came: Micros, left: Micros) {
         self.looked = self.looked.saturating_sub(LEAST);
-        let at = at.unwrap_or(SUPPRESSED);
         let len = u16::try_from(end - seq).unwrap_or(u16::MAX);
-        self.last[usize::from(self.next % 4)] = Departed { seq, len, told, at };
+        self.last[usize::from(self.next % 4)] = Departed { seq, len, told, came, left };
         self.next = (self.next + 1) % 4;
     }
 
@@ -131,7 +122,8 @@ impl Departures {
         }
         // 40 ms: the delayed acknowledgment of common stacks.
         near.zip(far).is_some_and(|(near, far)| {
-            self.suppress(seq, end, now, margin(near + far) + Duration::from_millis(40))
+            let back = margin(near + far) + Duration::from_millis(40);
+            self.suppress(seq, end, now, (near + far).min(SHORTEST_TIMEOUT), back)
         })
     }
 
@@ -157,12 +149,20 @@ impl Departures {
         self.original(seq, end).is_some_and(|d| d.told != told)
     }
 
-    /// Whether a copy of [seq, end) can be discarded at `now`, because its original left less than `back` ago; true at
-    /// most once for each original. What was dropped here has no original.
-    fn suppress(&mut self, seq: SeqNum, end: SeqNum, now: Instant, back: Duration) -> bool {
+    /// Whether a copy of [seq, end) can be discarded at `now`, because its original was held for more than `patience`
+    /// and left less than `back` ago; true at most once for each original. What was dropped here has no original.
+    fn suppress(
+        &mut self,
+        seq: SeqNum,
+        end: SeqNum,
+        now: Instant,
+        patience: Duration,
+        back: Duration,
+    ) -> bool {
+        let now = Micros::at(now);
         match self.original(seq, end) {
-            Some(d) if d.at != SUPPRESSED && now.since(d.at) < back => {
-                d.at = SUPPRESSED;
+            Some(d) if d.left.since(d.came) > patience && now.since(d.left) < back => {
+                d.came = d.left;
                 true
             }
             _ => false,
@@ -233,17 +233,21 @@ mod tests {
     fn a_departed_original_excuses_one_copy_for_a_while() {
         let mut d = Departures::default();
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        d.note(SeqNum(0), SeqNum(100), 7, Some(at(0)));
-        d.note(SeqNum(200), SeqNum(300), 7, Some(at(10)));
+        let ms = |ms: u64| Micros::at(at(ms));
+        d.note(SeqNum(0), SeqNum(100), 7, ms(0), ms(1000));
+        d.note(SeqNum(200), SeqNum(300), 7, ms(0), ms(1010));
+        d.note(SeqNum(400), SeqNum(500), 7, ms(1000), ms(1010));
         assert!(d.told_else(SeqNum(0), SeqNum(100), 8) && !d.told_else(SeqNum(0), SeqNum(100), 7));
         assert!(!d.told_else(SeqNum(100), SeqNum(200), 8), "unknown");
         let back = Duration::from_millis(50);
-        let mut suppress = |seq, end, ms| d.suppress(SeqNum(seq), SeqNum(end), at(ms), back);
-        assert!(suppress(0, 100, 40));
-        assert!(!suppress(0, 100, 41), "once");
-        assert!(!suppress(200, 300, 61), "too late");
-        assert!(!suppress(300, 400, 20), "never left");
-        assert!(!suppress(100, 200, 20), "dropped here, while what follows it left");
+        let patience = Duration::from_millis(10);
+        let mut suppress = |seq, end, ms| d.suppress(SeqNum(seq), SeqNum(end), at(ms), patience, back);
+        assert!(suppress(0, 100, 1040));
+        assert!(!suppress(0, 100, 1041), "once");
+        assert!(!suppress(200, 300, 1061), "too late");
+        assert!(!suppress(300, 400, 1020), "never left");
+        assert!(!suppress(400, 500, 1020), "not held");
+        assert!(!suppress(100, 200, 1020), "dropped here, while what follows it left");
     }
 
     #[test]
@@ -254,19 +258,20 @@ mod tests {
         let (near, far) = (Some(Duration::from_millis(20)), Some(Duration::from_millis(80)));
         let told = told(&segment(0));
         let mut sent = Departures::default();
-        sent.note(SeqNum(0), SeqNum(100), told, Some(at(0)));
-        sent.note(SeqNum(100), SeqNum(200), told, Some(at(0)));
+        let (came, left) = (Micros::at(at(0)), Micros::at(at(1000)));
+        sent.note(SeqNum(0), SeqNum(100), told, came, left);
+        sent.note(SeqNum(100), SeqNum(200), told, came, left);
         // Round trips of 100 ms, a quarter more, 2 and 40 ms: until 167 ms.
-        assert!(!sent.excuse(at(168), &segment(0), near, far));
-        assert!(!sent.excuse(at(166), &segment(0), near, None), "nobody knows how far the sender is");
-        assert!(sent.excuse(at(166), &segment(0), near, far));
-        // Acknowledged at 200 ms: the sender, 80 ms away, knows by 302.
-        assert!(sent.acknowledged(at(200), &ack(100)));
+        assert!(!sent.excuse(at(1168), &segment(0), near, far));
+        assert!(!sent.excuse(at(1166), &segment(0), near, None), "nobody knows how far the sender is");
+        assert!(sent.excuse(at(1166), &segment(0), near, far));
+        // Acknowledged at 1200 ms: the sender, 80 ms away, knows by 1302.
+        assert!(sent.acknowledged(at(1200), &ack(100)));
         assert!(
-            sent.excuse(at(301), &segment(0), near, far) && !sent.excuse(at(302), &segment(0), near, far)
+            sent.excuse(at(1301), &segment(0), near, far) && !sent.excuse(at(1302), &segment(0), near, far)
         );
         // The third acknowledgment that repeats it shows that the next segment is missing.
-        (0..3).for_each(|_| assert!(!sent.acknowledged(at(210), &ack(100))));
-        assert!(!sent.excuse(at(150), &segment(100), near, far));
+        (0..3).for_each(|_| assert!(!sent.acknowledged(at(1210), &ack(100))));
+        assert!(!sent.excuse(at(1150), &segment(100), near, far));
     }
 }

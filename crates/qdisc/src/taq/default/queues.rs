@@ -190,7 +190,7 @@ struct Entry {
     new_data: bool,
     /// A copy of the packet has been suppressed: its sender may not hear of a loss of it for long.
     protected: bool,
-    arrived: Micros,
+    came: Micros,
 }
 
 linked!(Entry, (): links);
@@ -398,9 +398,9 @@ impl<P: Packet> FlowQueues<P> {
         self.packets[at as usize].as_mut().expect(IN_USE)
     }
 
-    /// Time that a packet has waited.
-    pub fn waited(&self, now: Instant, at: u32) -> Duration {
-        Micros::at(now).since(self.slab.at(at).arrived)
+    /// When a packet came.
+    pub fn came(&self, at: u32) -> Micros {
+        self.slab.at(at).came
     }
 
     /// A flow's packets from the front.
@@ -482,12 +482,8 @@ impl<P: Packet> FlowQueues<P> {
     /// back.
     #[inline]
     pub fn push(&mut self, now: Instant, id: FlowId, packet: P, end: End, new_data: bool, arrival: &Arrival) {
-        let at = self.slab.insert(Entry {
-            links: Links::NONE,
-            new_data,
-            protected: false,
-            arrived: Micros::at(now),
-        });
+        let at =
+            self.slab.insert(Entry { links: Links::NONE, new_data, protected: false, came: Micros::at(now) });
         match self.packets.get_mut(at as usize) {
             Some(place) => *place = Some(packet),
             None => self.packets.push(Some(packet)),

@@ -112,7 +112,8 @@ impl QuicFlows {
         config: &DefaultConfig,
     ) -> Arrived<P> {
         let handshake = is_handshake(header);
-        if !self.is_known(id, queues.flow(id)) && !(handshake && self.is_begun(now, id, queues.flow(id))) {
+        let of = queues.flow(id);
+        if !(self.is_known(id, of) || handshake && self.is_begun(now, id, of)) {
             return Arrived { useless: false, probe: None };
         }
         let waiting = queues.state(id).waiting();
@@ -251,8 +252,8 @@ const SLACK: u16 = 64;
 /// Answers that may be missing in a row: receivers answer every second packet, and within 25 ms (RFC 9000, section
 /// 13.2.2).
 const UNANSWERED: u8 = 4;
-/// Answers that must be missing for a message to be believed that says that the receiver has gone: one may be on its way
-/// wherever packets leave seldom.
+/// Answers that must be missing before a message is believed that says that the receiver has gone: one may be on its
+/// way wherever packets leave seldom.
 const SILENT: u8 = 2;
 /// Packets of a flow of which one must be of a handshake: servers may first ask for the address or the version.
 const BEGINNING: u32 = 4;
@@ -281,7 +282,7 @@ pub struct QuicFlow {
     generation: u32,
     /// Whether it is QUIC.
     known: bool,
-    /// Whether a packet of a handshake was seen later than at its beginning, and whether one was of the other direction.
+    /// Whether a packet of a handshake was seen later than at the flow's beginning, and one of the other direction.
     shown: bool,
     returned: bool,
     /// Whether the receiver has spoken since the last arrival.

@@ -229,3 +229,43 @@ fn twenty_five_forged_packets_a_second_cost_a_download_nothing() {
     kept("the sender's end", Download::goodput(forth(Flags::FIN.and(Flags::ACK), 0)));
     kept("data", Download::goodput(forth(Flags::ACK, 1)));
 }
+
+/// A SYN in the receiver's name would have the scales forgotten, and with them the clamp, for as long as the connection
+/// lives.
+#[test]
+fn a_forged_call_leaves_the_clamp() {
+    let mut b = Bench::new(&[("window_clamp_min", "2")]);
+    b.connect(1);
+    b.put(data(1, 0));
+    assert_eq!(b.order().len(), 1);
+    b.ack(1, 1001 + MSS);
+    for guess in [7, 1 << 30, 1 << 31] {
+        b.back(segment(key(1).reverse(), Flags::SYN, guess, 0, 0));
+        b.put(segment(key(1), Flags::SYN, guess, 0, 0));
+    }
+    b.put(data(1, 1));
+    assert!(std::iter::from_fn(|| b.get()).any(|p| p.header.is_tcp_data()));
+    let told = u32::from(b.ack(1, 1001 + 2 * MSS).window) << 7;
+    assert!((2 * MSS..=15 * MSS).contains(&told), "{told}");
+}
+
+/// The receiver has lost its memory and calls from the same port, before anybody has ended the connection.
+#[test]
+fn a_call_that_is_answered_begins_anew() {
+    let mut b = Bench::new(&[("window_clamp_min", "2")]);
+    b.connect(1);
+    b.put(data(1, 0));
+    assert_eq!(b.order().len(), 1);
+    b.ack(1, 1001 + MSS);
+    let with_scale = |mut p: Record| {
+        let tcp = p.header.tcp.as_mut().unwrap();
+        (tcp.window_scale, tcp.mss) = (Some(9), Some(1460));
+        p
+    };
+    b.back(with_scale(segment(key(1).reverse(), Flags::SYN, 70_000, 0, 0)));
+    b.wait(100);
+    b.put(with_scale(segment(key(1), Flags::SYN.and(Flags::ACK), 5_000_000, 70_001, 0)));
+    assert!(b.get().is_some());
+    let told = b.ack(1, 5_000_001).window;
+    assert_eq!(told, 39, "14 segments are 39.6 units of 512 bytes");
+}
