@@ -199,7 +199,8 @@ mod tests {
             said,
             [
                 "most traffic in the last hour, down and up:",
-                "· 10.0.0.7: 19.0 MB and 1.0 MB, 80 % of what came; now 512.0 kbit/s and 8.0 kbit/s; packets wait 0.4 s",
+                "· 10.0.0.7: 19.0 MB and 1.0 MB, 80 % of what came; now 512.0 kbit/s and 8.0 kbit/s; \
+                 packets wait 0.4 s",
             ]
         );
     }

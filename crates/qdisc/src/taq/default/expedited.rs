@@ -4,19 +4,19 @@
 //! (`expedited_share`) is kept for packets that are of no use when they come late. What may have it:
 //!
 //! - **Marked packets**, of the codepoints in `expedited_dscp`: by default EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5
-//!   and CS6 (RFC 4594). Datagrams that answer a user's marked ones count as marked: providers erase marks on the way
-//!   down.
-//! - **Flows of small datagrams both ways** (`expedited_unmarked`) that are no QUIC: each of the latest is as small as a
-//!   frame of speech or a move of a game, and the other end answers.
+//!   and CS6 (RFC 4594). Datagrams that answer a user's marked ones count as marked: providers erase marks on the
+//!   way down.
+//! - **Flows of small datagrams both ways** (`expedited_unmarked`) that are no QUIC: each of the latest is as small as
+//!   a frame of speech or a move of a game, and the other end answers.
 //!
 //! - **Small datagrams one by one**, as of DNS, keep-alives and `ping`, wait for no turn of a user who downloads beside
 //!   them. They are no call, so they have no part of this share, but of that of packets without data
 //!   ([`super::control`]): otherwise the queries of 100 users would leave nothing of it to a call.
 //!
-//! **Bound.** Users of the class are ranked: who needs less comes first, and among those who need about the same whoever
-//! came first. A user has the class as long as the needs of those before it and its own fit into the share. What does
-//! not fit goes back to the user's turns: one call too many is that caller's, and who floods with marked packets needs
-//! more than the share and has nothing of it.
+//! **Bound.** Users of the class are ranked: whoever needs less comes first, and of those who need about the same
+//! whoever came first. A user has the class as long as the needs of those before it and its own fit into the share. A
+//! packet that does not fit goes back to the user's turns: one call too many is its caller's, and whoever floods with
+//! marked packets needs more than the share and has nothing of it.
 //!
 //! A segment of TCP goes first only while nothing else of its flow waits, so none overtakes another.
 
@@ -202,7 +202,7 @@ impl Expedited {
         datagrams
     }
 
-    /// What a packet that has just come is. Takes note of datagrams.
+    /// Judges a packet that has just come, and takes note of it if it is a datagram.
     pub fn kind(
         &mut self,
         now: Instant,

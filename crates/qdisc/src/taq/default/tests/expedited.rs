@@ -1,4 +1,4 @@
-//! What of calls goes before others, on 600 kbit/s, where a share of .2 is 120 kbit/s.
+//! Calls and marked packets beside 100 users on 600 kbit/s, where a share of .2 is 120 kbit/s.
 
 use narrows_units::Dscp;
 
@@ -92,7 +92,8 @@ fn one_call_too_many_is_that_callers() {
     assert!((a, b, c) == (100, 100, 100) && d < 25, "{a} {b} {c} {d}");
 }
 
-/// A user sends 516 kbit/s of marked datagrams, or 112 kbit/s, from before the call on: who needs much less comes first.
+/// A user sends 516 kbit/s of marked datagrams, or 112 kbit/s, from before the call on: whoever needs much less comes
+/// first.
 #[test]
 fn a_flood_of_marks_takes_nothing_from_anothers_call() {
     for flood in
