@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::{Rules, Tool};
 
+/// Beginning of the name of every bridge that stands in for a box; the number of an interface follows.
+const BRIDGE_PREFIX: &str = "nrw-by";
+
 /// The way around a box.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bypass {
@@ -33,7 +36,13 @@ impl Bypass {
     /// A bridge in place of a box on these interfaces, of which the first has this number.
     #[must_use]
     pub fn bridge(lan: &str, wan: &str, index: u32) -> Self {
-        Self::Bridge { name: format!("nrw-by{index}"), ports: [lan.to_owned(), wan.to_owned()] }
+        Self::Bridge { name: format!("{BRIDGE_PREFIX}{index}"), ports: [lan.to_owned(), wan.to_owned()] }
+    }
+
+    /// Whether a bridge in a box's place may be called so.
+    #[must_use]
+    pub fn is_bridge_name(name: &str) -> bool {
+        name.strip_prefix(BRIDGE_PREFIX).is_some_and(|index| index.parse::<u32>().is_ok())
     }
 
     /// Whether both let the same traffic pass, whoever put the rules in.

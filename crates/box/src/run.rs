@@ -72,9 +72,11 @@ pub fn run(source: &Source, write: impl FnMut(Notice) + Send + 'static) -> anyho
 fn set_up(source: &Source, links: Vec<Settings>, user: Option<Identity>, log: &Log) -> anyhow::Result<()> {
     let tell = &mut |notice| log.say(notice);
     // A bridge that stood in for a killed box still holds the interfaces.
-    for what in state::clean(&links[0].state_dir)? {
+    let cleaned = state::clean(&links[0].state_dir)?;
+    for what in cleaned.removed {
         tell(Notice::Warning(format!("removed what a killed box had left: {what}")));
     }
+    cleaned.refused.into_iter().for_each(|what| tell(Notice::Warning(what)));
     #[cfg(not(feature = "http"))]
     anyhow::ensure!(
         links[0].page.is_none(),
