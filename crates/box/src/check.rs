@@ -7,6 +7,7 @@ use super::privilege::Identity;
 use super::rules::Tool;
 use super::run::{bridged, bridges_cut, interfaces, largest};
 use super::settings::{BackendKind, Settings, Source};
+use super::users_side;
 use narrows_netio::links::Interface;
 
 /// What was found.
@@ -136,6 +137,10 @@ impl Check {
     }
 
     fn users(&mut self, settings: &Settings) {
+        let shares = settings.lanes.iter().any(|l| l.link.is_some() && l.discipline.shares_between_users());
+        if shares && !settings.observe {
+            self.means.push(users_side::words(&users_side::find(settings), settings.user_prefixes()[0]));
+        }
         let circuits = settings.circuits.all();
         if circuits.is_empty() {
             return;

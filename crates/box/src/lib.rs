@@ -37,6 +37,7 @@ mod state;
 mod status;
 mod sysctl;
 mod users;
+mod users_side;
 mod watch;
 mod watchdog;
 mod xdp_pair;

@@ -25,6 +25,7 @@ use super::settings::Settings;
 use super::sight::Sight;
 use super::status::{DirectionStatus, Status, name_circuits};
 use super::users::{Sorted, UserMap};
+use super::users_side;
 use super::watchdog::{BEAT, WatchdogMessage, Watched};
 use narrows_netio::links::{Interface, Monitor};
 
@@ -62,7 +63,8 @@ pub struct Prepared {
 impl Prepared {
     /// A link with these settings that knows of no flow.
     pub fn new(settings: &Settings) -> Self {
-        let (settings, users) = (settings.clone(), UserMap::default());
+        let (settings, mut users) = (settings.clone(), UserMap::default());
+        users.know(Arc::new(users_side::find(&settings)));
         let sight = Sight::new(now(), settings.lanes[0].seed);
         let mut prepared = Self { engine: Engine::new(&settings.lanes), users, sight, settings };
         prepared.load_circuits();
@@ -72,6 +74,7 @@ impl Prepared {
     /// Who the users are, and their rates, are as the settings say from now on.
     fn load_circuits(&mut self) {
         self.users.load(&self.settings.circuits);
+        self.users.say(self.settings.user_prefixes());
         self.engine.set_circuit_rates(&Direction::BOTH.map(|d| self.users.rates(d)));
     }
 }
@@ -137,6 +140,7 @@ impl<C: Channel> Live<C> {
     /// Who the users are, and their rates, are as the settings say from now on.
     fn load_circuits(&mut self) {
         self.users.load(&self.settings.circuits);
+        self.users.say(self.settings.user_prefixes());
         self.tell_circuit_rates();
     }
 
@@ -168,6 +172,7 @@ impl<C: Channel> Live<C> {
                         drop(answer.send(self.channel.answer_http(http_503)))
                     }
                     Order::Adopt(settings) => self.adopt(&settings)?,
+                    Order::Know(hosts) => self.users.know(hosts),
                     Order::HandOver { answer, taken } => {
                         if self.hand_over(&answer, &taken, tell)? {
                             return Ok(Ended::Replaced);

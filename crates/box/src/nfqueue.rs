@@ -236,7 +236,7 @@ impl Nfqueue {
                             ip_at: 0,
                             header,
                             link,
-                            circuit: None,
+                            user: None,
                             mark: Mark::default(),
                             bytes,
                         },

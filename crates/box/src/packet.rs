@@ -3,7 +3,7 @@
 use narrows_netio::frame;
 use narrows_qdisc::{Direction, Packet};
 use narrows_units::{Dscp, Ecn};
-use narrows_users::{CircuitId, LinkAddress, Mac};
+use narrows_users::{CircuitId, LinkAddress, Mac, User};
 use narrows_wire::Header;
 
 use super::sight::Mark;
@@ -43,8 +43,8 @@ pub struct HeldPacket {
     pub(super) header: Header,
     /// What the frame shows of the user.
     pub(super) link: LinkAddress,
-    /// The user's circuit.
-    pub(super) circuit: Option<CircuitId>,
+    /// The user, where more is known than its address.
+    pub(super) user: Option<User>,
     /// By what sight remembers it.
     pub(super) mark: Mark,
     /// The packet, with its link-layer header if `ip_at` is above zero.
@@ -63,7 +63,7 @@ impl HeldPacket {
             ip_at: 0,
             header: narrows_wire::parse(&bytes).expect("a packet"),
             link: LinkAddress::default(),
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes,
         }
@@ -95,7 +95,7 @@ impl HeldPacket {
             ip_at: at as u16,
             header,
             link: link_of(&bytes, direction),
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes,
         };
@@ -142,7 +142,11 @@ impl Packet for HeldPacket {
     }
 
     fn circuit(&self) -> Option<CircuitId> {
-        self.circuit
+        self.user.and_then(User::as_circuit)
+    }
+
+    fn user(&self) -> Option<User> {
+        self.user
     }
 
     fn mark_ce(&mut self) -> bool {

@@ -1,5 +1,6 @@
 //! What the box may do: asked for before anything is touched, given up when it is no longer needed.
 
+use std::fs::Metadata;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -89,13 +90,15 @@ impl Identity {
     }
 
     /// Whether a file of this owner in this folder can be believed to be a box's: root's, this process's, that of the
-    /// folder's owner, or of whom boxes become by default.
+    /// folder's owner, or of whom boxes become by default; and in a folder where root alone makes files, anybody's to
+    /// whom root has given it.
     #[must_use]
     pub fn may_own(owner: u32, folder: &Path) -> bool {
-        let of_folder = std::fs::metadata(folder).map(|folder| folder.uid()).ok();
+        let folder = std::fs::metadata(folder).ok();
+        let is_roots = |folder: &Metadata| folder.uid() == 0 && folder.mode() & 0o022 == 0;
         owner == 0
             || owner == Uid::effective().as_raw()
-            || of_folder == Some(owner)
+            || folder.is_some_and(|folder| folder.uid() == owner || is_roots(&folder))
             || User::from_name(USER).ok().flatten().is_some_and(|user| user.uid.as_raw() == owner)
     }
 
@@ -208,4 +211,32 @@ pub fn realtime() -> anyhow::Result<()> {
     priority::realtime(10, true).context(
         "cannot run in real time (SCHED_FIFO): CAP_SYS_NICE is missing; leave --realtime out, or run as root",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn whose_files_in_a_folder_are_a_boxs() {
+        if !Uid::effective().is_root() {
+            narrows_testing::skip(&narrows_testing::running(), "needs root");
+            return;
+        }
+        let folder = narrows_testing::Scratch::new("whose");
+        let (user, other) = (Identity { user: 65_533, group: 65_533 }, 65_532);
+        for (owner, mode, of_user, of_other) in [
+            (user, 0o755, true, false),
+            (user, 0o777, true, false),
+            (Identity { user: 0, group: 0 }, 0o755, true, true),
+            (Identity { user: 0, group: 0 }, 0o1777, false, false),
+        ] {
+            std::fs::set_permissions(&*folder, std::fs::Permissions::from_mode(mode)).unwrap();
+            owner.owns(open_path(&folder, OFlag::O_DIRECTORY).unwrap()).unwrap();
+            let may = |owner| Identity::may_own(owner, &folder);
+            assert_eq!((may(0), may(user.user), may(other)), (true, of_user, of_other), "{owner:?} {mode:o}");
+        }
+    }
 }

@@ -42,6 +42,8 @@ pub use link_setup::{bridged, bridges_cut, interfaces, largest};
 
 /// Longest time between two looks at the threads.
 const LOOK: Duration = Duration::from_millis(500);
+/// Time between two looks at the users' side. A host that has come is a user by its address until then.
+const NEWS: Duration = Duration::from_secs(5);
 /// Time that all links together have to report: less than a client waits.
 const STATUS: Duration = Duration::from_millis(700);
 /// Time that the links have to let go of what they hold.
@@ -219,7 +221,12 @@ impl Process<'_> {
     ) -> anyhow::Result<Option<Successor>> {
         let timeout = PollTimeout::try_from(LOOK.as_millis()).unwrap_or(PollTimeout::MAX);
         let mut alive = service::Alive::new();
+        let mut asked = Instant::now();
         loop {
+            if asked.elapsed() >= NEWS {
+                self.links.iter_mut().zip(&self.setups).for_each(|(link, setup)| link.know(&setup.settings));
+                asked = Instant::now();
+            }
             let mut fds = [self.signals.as_fd(), publisher.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
             match poll(&mut fds, timeout) {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}

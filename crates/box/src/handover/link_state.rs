@@ -61,7 +61,7 @@ impl Waiting {
             ip_at: self.ip_at,
             header,
             link: LinkAddress { mac: self.mac.map(Mac), vlan: self.vlan },
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes: self.bytes,
         })
@@ -169,7 +169,7 @@ mod tests {
             ip_at: 14,
             header,
             link: LinkAddress { mac: Some(Mac([2, 0, 0, 0, 0, 1])), vlan: Some(7) },
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes,
         }

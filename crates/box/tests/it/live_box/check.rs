@@ -2,7 +2,7 @@
 
 use crate::live_box::world::{Kind, World, can_keep};
 
-fn check(world: &World, settings: &str) -> (Option<i32>, String) {
+pub fn check(world: &World, settings: &str) -> (Option<i32>, String) {
     world.configure(settings);
     let file = world.dir.join("box.toml");
     let out = world.narrows(&format!("check {}", file.display())).output().unwrap();
