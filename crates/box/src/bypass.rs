@@ -110,6 +110,17 @@ impl Bypass {
         }
     }
 
+    /// Packets that rules have sent to the box, down and up, since they were put in, where they are counted.
+    ///
+    /// # Errors
+    /// If the packet filter cannot be asked.
+    pub fn offered(&self) -> std::io::Result<Option<[u64; 2]>> {
+        match self {
+            Self::Rules { rules, tools } => tools.first().map_or(Ok(None), |tool| tool.offered(rules)),
+            Self::Bridge { .. } | Self::Program => Ok(None),
+        }
+    }
+
     /// Puts back what somebody else has taken away or stands behind: a firewall's reload flushes tables, and what comes
     /// after our rules is not seen. Returns whether anything was done.
     ///

@@ -232,8 +232,8 @@ impl Process<'_> {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
                 Err(e) => return Err(e).context("poll"),
             }
-            // A process whose links all hang is to be started again.
-            if self.links.iter().any(Link::lives) {
+            // A process of which a link hangs is to be started again; those that have ended have said why.
+            if self.links.iter().filter(|link| link.ended.is_none()).all(Link::lives) {
                 alive.tell();
             }
             self.see_ended(publisher, tell)?;

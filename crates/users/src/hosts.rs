@@ -13,6 +13,8 @@ use crate::{Mac, Prefix, PrefixTable, User};
 
 /// Bits that a household's addresses have in common, at least, where a route says no more.
 const HOUSEHOLD: u8 = 56;
+/// Addresses of one link (RFC 4291, section 2.5.6), ten bits of them.
+const LINK_LOCAL: u128 = 0xfe80 << 112;
 /// Neighbours and routes that are known at once.
 const MOST: usize = 1 << 16;
 
@@ -76,6 +78,10 @@ impl Hosts {
             return None;
         }
         let whole = || self.same.get(&address).map_or_else(|| User::of_bits(address, 128), |same| same.1);
+        // Of a neighbour on a bridge, whatever others share.
+        if address >> 118 == LINK_LOCAL >> 118 {
+            return Some(whole());
+        }
         match said {
             Some(128) => return Some(whole()),
             Some(bits) => return Some(User::of_bits(address, bits)),

@@ -26,6 +26,7 @@ mod soak;
 mod stolen;
 mod tagged;
 mod traffic;
+mod uncharged;
 mod upgrade;
 mod users;
 mod world;
