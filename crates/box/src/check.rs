@@ -90,8 +90,8 @@ impl Check {
         if settings.backend == BackendKind::Nfqueue {
             if !bridged && !settings.local {
                 self.means.push(
-                    "what this machine itself sends and receives (a resolver, a tunnel) passes beside the queue; local = \
-                     true has it wait too"
+                    "what this machine itself sends and receives (a resolver, a tunnel) passes beside the queue; \
+                     local = true has it wait too"
                         .to_owned(),
                 );
             }

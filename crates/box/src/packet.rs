@@ -141,13 +141,13 @@ impl HeldPacket {
 const ETHERNET: usize = 14;
 /// What Ethernet pads shorter packets to: 60 bytes of a frame, less its header.
 const PADDED: u64 = 46;
-/// Bytes of a packet that the kernel copies at most; of one that is so long more may be missing.
+/// Most bytes of a packet that the kernel copies: of one that is so long the rest may be missing.
 const COPIED: usize = 65_531;
 /// Protocol of what is no IP or contradicts itself (IANA keeps the number free). It is one flow of its user.
 const UNREADABLE: Proto = Proto(255);
 
-/// The headers of an IP packet that has come without its frame, and whether they are sound. Its length is what the
-/// kernel has of it, whatever it says of itself.
+/// Reads the headers of an IP packet that has come without its frame, and tells whether they are sound. Length is what
+/// the kernel has of the packet, whatever the packet says of itself.
 pub(super) fn header_of_packet(bytes: &[u8], mac: Option<Mac>) -> (Header, bool) {
     let read = narrows_wire::parse(bytes).ok();
     let is_sound = read.is_some();
@@ -158,8 +158,8 @@ pub(super) fn header_of_packet(bytes: &[u8], mac: Option<Mac>) -> (Header, bool)
     (header, is_sound)
 }
 
-/// The same of a frame whose packet begins there, and whether it is sound. What follows behind its packet counts, but
-/// for Ethernet's padding: where short frames count more, `mpu` says so.
+/// Reads the headers of the packet that begins there in a frame, and tells whether they are sound. What follows behind
+/// its packet counts, but for Ethernet's padding: where short frames count more, `mpu` says so.
 pub(super) fn header_of_frame(bytes: &[u8], ip_at: usize) -> (Header, bool) {
     let mac = |at: usize| bytes.get(at..at + 6).and_then(|mac| mac.try_into().ok()).map(Mac);
     let (macs, carried) = ([mac(6), mac(0)], &bytes[ip_at..]);
@@ -174,7 +174,8 @@ pub(super) fn header_of_frame(bytes: &[u8], ip_at: usize) -> (Header, bool) {
     }
 }
 
-/// Headers of what cannot be read: its addresses if it has them, else those of its sender and receiver on Ethernet.
+/// Makes headers for a packet that cannot be read: its addresses if it has them, else those of its sender and receiver
+/// on Ethernet.
 fn unreadable(bytes: &[u8], macs: [Option<Mac>; 2]) -> Header {
     let v4 = |at: usize| bytes.get(at..at + 4).and_then(|b| <[u8; 4]>::try_from(b).ok()).map(IpAddr::from);
     let v6 = |at: usize| bytes.get(at..at + 16).and_then(|b| <[u8; 16]>::try_from(b).ok()).map(IpAddr::from);

@@ -1,5 +1,6 @@
-//! The other way in and out: two packet sockets that join two interfaces at layer 2. Any EtherType passes; what is no
-//! IP waits as a flow of its user's Ethernet address. Here the box itself forwards: when it is gone, so is the connection.
+//! The other way in and out: two packet sockets that join two interfaces at layer 2. Any EtherType passes, and waits;
+//! what is no IP as a flow of its user's Ethernet address. Here the box itself forwards: when it is gone, so is the
+//! connection.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -37,7 +37,7 @@ const SCRIPT: &str = include_str!("page/dashboard.js");
 
 /// Readers of other machines at a time. One more is turned away.
 const READERS: usize = 64;
-/// The same of this machine, which have places of their own: what watches over the box is among them.
+/// Readers of this machine at a time, who have places of their own: monitors of the box are among them.
 const READERS_HERE: usize = 64;
 /// How long a reader may take to ask.
 const ASKING: Duration = Duration::from_secs(5);
@@ -46,7 +46,8 @@ const CONNECTION: Duration = Duration::from_secs(30);
 /// Threads that wait for the engine's answer.
 const WAITING: usize = 4;
 
-/// What a browser may load for a page: what the box itself serves. The first page has its style and script in it.
+/// Policy of the pages: a browser loads what the box itself serves, and nothing else. The first page has its style and
+/// script in it.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
                       connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'";
 

@@ -110,7 +110,7 @@ impl Identity {
     }
 }
 
-/// What stands at this path, to be looked at and given away; no link is followed.
+/// Opens a file of any kind to look at it and to give it away; follows no link.
 fn open_path(path: &Path, kind: OFlag) -> anyhow::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | kind;
     open(path, flags, Mode::empty()).with_context(|| format!("cannot open {}", path.display()))

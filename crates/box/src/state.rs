@@ -51,7 +51,7 @@ pub struct Changes {
     pub sysctls: Vec<Sysctl>,
     /// Its control socket.
     pub control: PathBuf,
-    /// Whose file this is, where it was read from one.
+    /// Owner of the file, where these were read from one.
     #[serde(skip)]
     pub owner: Option<u32>,
 }
@@ -81,7 +81,7 @@ impl Changes {
         self.owner.is_some_and(|owner| owner == 0 || user == Some(owner))
     }
 
-    /// What stands here that no box has written, if anything does.
+    /// Names a value that no box writes, if there is one.
     fn refusal(&self) -> Option<String> {
         let number = |chain: &str| chain.strip_prefix(rules::CHAIN_PREFIX)?.parse::<u16>().ok();
         if let Some(chain) = self.chain.as_ref().filter(|chain| number(chain).is_none()) {
@@ -94,7 +94,7 @@ impl Changes {
         Some(format!("'{}' in {}", other.before, other.path.display()))
     }
 
-    /// The same, but a socket elsewhere stays: who may write here may not remove what he likes. A box that is to listen
+    /// Forgets a socket outside this folder, so that a file here removes nothing elsewhere. A box that is to listen
     /// there again removes it.
     fn within(mut self, dir: &Path) -> Self {
         let folder = self.control.parent();
@@ -381,7 +381,7 @@ fn files(dir: &Path) -> anyhow::Result<Vec<(PathBuf, anyhow::Result<Changes>)>> 
     Ok(found)
 }
 
-/// What a box has noted. One that was killed may have written half of it, or nothing: then nothing was changed yet.
+/// Reads the notes of a box. One that was killed may have written half of it, or nothing: then nothing was changed yet.
 ///
 /// # Errors
 /// If no box has written it.
@@ -411,7 +411,7 @@ pub fn living(dir: &Path) -> anyhow::Result<Vec<Changes>> {
     Ok(held.filter_map(|(_, changes)| changes.ok()).collect())
 }
 
-/// What is said of a state file that is not believed.
+/// Words for a state file that is not believed.
 fn refused(path: &Path, error: &anyhow::Error) -> String {
     format!(
         "{} was not written by a box ({error:#}), and nothing was undone: look at it, and remove it",
@@ -467,10 +467,10 @@ fn orphans<'a>(tools: &'a [Tool], others: &[Changes]) -> anyhow::Result<Vec<(&'a
     Ok(found)
 }
 
-/// What was found of dead boxes.
+/// Outcome of [`clean`].
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// What was undone, for people.
+    /// Changes that were undone, for people.
     pub removed: Vec<String>,
     /// State files that no box has written, for people. Nothing of them was done.
     pub refused: Vec<String>,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use narrows_qdisc::{CircuitRates, Direction, Event};
 use narrows_units::Instant;
-use narrows_users::{CircuitId, Circuits, Hosts, Learned, LinkAddress, Newcomers, Registry, User};
+use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Newcomers, Registry, User, UserHosts};
 use narrows_wire::FlowKey;
 
 use super::backend::Backend;
@@ -43,7 +43,7 @@ pub struct UserMap {
     ids: Vec<CircuitId>,
     registry: Registry,
     learned: Learned,
-    hosts: Arc<Hosts>,
+    hosts: Arc<UserHosts>,
     newcomers: Newcomers,
     /// How many leading bits of an IPv6 address a setting says are a user's, down and up.
     said: [Option<u8>; 2],
@@ -58,16 +58,16 @@ impl UserMap {
     }
 
     /// Takes addresses of IPv6 for these hosts' from now on.
-    pub fn know(&mut self, hosts: Arc<Hosts>) {
+    pub fn know(&mut self, hosts: Arc<UserHosts>) {
         self.hosts = hosts;
     }
 
-    /// So many leading bits of an IPv6 address are a user's, as a setting says, down and up.
+    /// Sets how many leading bits of an IPv6 address are a user's, down and up, where a setting says so.
     pub fn say(&mut self, bits: [Option<u8>; 2]) {
         self.said = bits;
     }
 
-    /// Whose a packet is, where more is known than its address: a circuit's, or a host's.
+    /// User of a packet, where more is known than its address: a circuit's, or a host's.
     pub fn whose(&mut self, direction: Direction, key: &FlowKey, link: LinkAddress) -> Option<User> {
         let circuit = if self.ids.is_empty() { None } else { self.circuit(direction, key, link) };
         circuit.map(User::circuit).or_else(|| self.host(direction, address(direction, key), link))

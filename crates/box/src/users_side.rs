@@ -1,4 +1,4 @@
-//! What this machine knows of the users' side of a link: its IPv6 routes, and its neighbours.
+//! Knowledge of this machine about the users' side of a link: IPv6 routes and neighbours.
 //!
 //! A bridge has routes only where it has an address of its own.
 
@@ -8,12 +8,12 @@ use std::io::{BufRead, BufReader};
 use std::net::Ipv6Addr;
 
 use narrows_netio::links::{Interface, Neighbour};
-use narrows_users::{Hosts, Mac, Prefix, UserRoute};
+use narrows_users::{Mac, Prefix, UserHosts, UserRoute};
 
 use crate::interface_names::covers;
 use crate::settings::Settings;
 
-/// Of the network namespace of this thread; the fields are those of net/ipv6/route.c, `rt6_info_route`.
+/// Routes of this thread's network namespace; the fields are those of net/ipv6/route.c, `rt6_info_route`.
 const ROUTES: &str = "/proc/thread-self/net/ipv6_route";
 /// Flags of a route (linux/route.h, linux/ipv6_route.h).
 const GATEWAY: u32 = 0x0002;
@@ -22,9 +22,9 @@ const ANYCAST: u32 = 0x0010_0000;
 /// Neighbours that are asked for.
 const MOST: usize = 1 << 16;
 
-/// Whose addresses are on the users' side of this link, as far as this machine knows; nothing where the kernel cannot
-/// be asked.
-pub fn find(settings: &Settings) -> Hosts {
+/// Finds the hosts on the users' side of this link, as far as this machine knows them; none where the kernel cannot be
+/// asked.
+pub fn find(settings: &Settings) -> UserHosts {
     let names = routed(settings);
     let is_users = |interface: &str| names.iter().any(|name| covers(name, interface));
     let routes = File::open(ROUTES).map(|file| routes(BufReader::new(file), is_users)).unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn find(settings: &Settings) -> Hosts {
             .filter(|neighbour| is_behind(neighbour.interface))
             .map(|neighbour| (Mac(neighbour.mac), neighbour.address))
             .collect();
-    Hosts::new(routes, &neighbours)
+    UserHosts::new(routes, &neighbours)
 }
 
 /// The users' interfaces as routes name them: of a port of a bridge the bridge.
@@ -79,8 +79,8 @@ fn routes(table: impl BufRead, is_users: impl Fn(&str) -> bool) -> Vec<(UserRout
     table.lines().map_while(Result::ok).filter_map(route).take(MOST).collect()
 }
 
-/// What is taken for a user of IPv6, for people.
-pub fn words(hosts: &Hosts, said: Option<u8>) -> String {
+/// Describes who counts as a user of IPv6, for people.
+pub fn words(hosts: &UserHosts, said: Option<u8>) -> String {
     let lans: Vec<_> = hosts.lans().take(4).map(|prefix| prefix.to_string()).collect();
     match said {
         Some(128) => "each IPv6 address is a user (user_prefix)".to_owned(),
@@ -90,7 +90,9 @@ pub fn words(hosts: &Hosts, said: Option<u8>) -> String {
              user_prefix=128 among the settings of the discipline"
                 .to_owned()
         }
-        None if lans.is_empty() => "a user of IPv6 is what is routed to it, a /56 where routes are summed up".to_owned(),
+        None if lans.is_empty() => {
+            "a user of IPv6 is what is routed to it, a /56 where routes are summed up".to_owned()
+        }
         None => format!(
             "each IPv6 host of {} is a user, one with its IPv4 address; elsewhere what is routed to it is, a /56 where \
              routes are summed up",

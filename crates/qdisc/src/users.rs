@@ -532,7 +532,7 @@ impl<S> Users<S> {
 /// so many (RFC 6177).
 const SITE: u8 = 64;
 
-/// The same with a setting of which 0 says that it tells nothing.
+/// Reads the setting `user_prefix`, of which 0 says nothing.
 pub const fn prefix(setting: u32) -> u8 {
     if setting == 0 { SITE } else { setting as u8 }
 }

@@ -1,4 +1,4 @@
-//! Whose an IPv6 address is, by what a router knows of its users' side: routes and neighbours.
+//! Users of IPv6, by what a router knows of its users' side: routes and neighbours.
 //!
 //! A prefix without a gateway is a LAN here: its hosts are users of their own, as those of IPv4 are. One that is routed
 //! to a gateway, or over a line that has one end, is one user's: what a provider delegates (RFC 8415, RFC 6177). Where
@@ -34,19 +34,19 @@ impl UserRoute {
     }
 }
 
-/// Whose an IPv6 address is. With nothing known it is nobody's.
+/// Users of IPv6 addresses. With nothing known an address is nobody's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hosts {
+pub struct UserHosts {
     routes: Vec<UserRoute>,
     table: PrefixTable,
     /// Address of IPv6, its MAC address, and the address that stands for its host.
     same: BTreeMap<u128, (Mac, User)>,
-    /// The same by MAC address.
+    /// Address that stands for the host of a MAC address.
     hosts: BTreeMap<Mac, User>,
 }
 
-impl Hosts {
-    /// These routes, and these neighbours with their MAC addresses.
+impl UserHosts {
+    /// Hosts by these routes, and by these neighbours with their MAC addresses.
     #[must_use]
     pub fn new(mut routes: Vec<UserRoute>, neighbours: &[(Mac, IpAddr)]) -> Self {
         routes.truncate(MOST);
@@ -128,13 +128,13 @@ mod tests {
         UserRoute { prefix: text.parse().unwrap(), is_lan }
     }
 
-    fn shown(hosts: &Hosts, address: &str) -> String {
+    fn shown(hosts: &UserHosts, address: &str) -> String {
         hosts.user(bits(address), None).map_or_else(String::new, |user| user.to_string())
     }
 
     #[test]
     fn hosts_of_a_lan_are_users_and_what_is_delegated_is_one() {
-        let hosts = Hosts::new(
+        let hosts = UserHosts::new(
             vec![
                 route("2001:db8:0:1::/64", true),
                 route("2001:db8:1::/48", false),
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(hosts.lans().map(|p| p.to_string()).collect::<Vec<_>>(), ["2001:db8:0:1::/64"]);
         let of = |said| hosts.user(bits("2001:db8:0:1::a"), Some(said)).unwrap().to_string();
         assert_eq!((of(64), of(128)), ("2001:db8:0:1::".into(), "2001:db8:0:1::a".into()));
-        assert_eq!(shown(&Hosts::default(), "2001:db8::1"), "", "nothing is known");
+        assert_eq!(shown(&UserHosts::default(), "2001:db8::1"), "", "nothing is known");
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
             at(3, "fd00::e"),
             at(4, "10.0.0.5"),
         ];
-        let hosts = Hosts::new(vec![route("fd00::/64", true)], &neighbours);
+        let hosts = UserHosts::new(vec![route("fd00::/64", true)], &neighbours);
         for (address, user) in [
             ("fd00::a", "10.0.0.1"),
             ("fd00::b", "10.0.0.1"),

@@ -3,7 +3,7 @@
 //! The side of the box tells: where packets go down to the users their destination is the user's, where they go up
 //! their source ([`Side`]). A user is an IPv4 address, an IPv6 prefix (RFC 8981: a host has many addresses of one
 //! prefix, and takes new ones every day; RFC 6177: a site has at least a /64), a host of a LAN with all its addresses
-//! ([`Hosts`]), or a circuit with a name, of which a file lists addresses, prefixes, MAC addresses and VLANs
+//! ([`UserHosts`]), or a circuit with a name, of which a file lists addresses, prefixes, MAC addresses and VLANs
 //! ([`Circuits`]).
 //!
 //! No clock, no file, no socket: the text of a file comes in, and errors name its line and column.
@@ -19,7 +19,7 @@ mod rows;
 mod user;
 
 pub use circuits::{Circuit, Circuits, Rates, Registry};
-pub use hosts::{Hosts, UserRoute};
+pub use hosts::{UserHosts, UserRoute};
 pub use link::{Learned, LinkAddress, Mac};
 pub use newcomers::Newcomers;
 pub use prefix::{Prefix, PrefixTable};

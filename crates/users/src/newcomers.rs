@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Hosts, Mac, User};
+use crate::{Mac, User, UserHosts};
 
 /// Addresses and hosts remembered at once. When it is full it begins again.
 const REMEMBERED: usize = 4096;
@@ -21,7 +21,7 @@ pub struct Newcomers {
 impl Newcomers {
     /// A packet came from this address, which `user` is known to have, by this MAC address. Neighbours know better:
     /// what comes by another than theirs tells nothing.
-    pub fn note(&mut self, hosts: &Hosts, mac: Mac, address: u128, user: User) {
+    pub fn note(&mut self, hosts: &UserHosts, mac: Mac, address: u128, user: User) {
         let is_noted = self.whose.get(&address).is_some_and(|(from, _)| *from == mac);
         if hosts.is_empty() || is_noted || hosts.mac(address).is_some_and(|known| known != mac) {
             return;
@@ -41,7 +41,7 @@ impl Newcomers {
         }
     }
 
-    /// Whose an address of IPv6 is.
+    /// User of an address of IPv6.
     #[must_use]
     pub fn find(&self, address: u128) -> Option<User> {
         self.whose.get(&address).map(|(_, user)| *user)
@@ -62,13 +62,13 @@ mod tests {
     }
 
     /// The fifth of IPv6 is a neighbour that is known.
-    fn hosts() -> Hosts {
+    fn hosts() -> UserHosts {
         let route = |prefix: &str, is_lan| UserRoute { prefix: prefix.parse().unwrap(), is_lan };
         let routes = vec![route("fd00::/64", true), route("fd01::/48", false)];
-        Hosts::new(routes, &[(mac(5), "10.0.0.5".parse().unwrap()), (mac(5), "fd00::5".parse().unwrap())])
+        UserHosts::new(routes, &[(mac(5), "10.0.0.5".parse().unwrap()), (mac(5), "fd00::5".parse().unwrap())])
     }
 
-    fn seen(newcomers: &mut Newcomers, hosts: &Hosts, last: u8, address: &str) -> Option<User> {
+    fn seen(newcomers: &mut Newcomers, hosts: &UserHosts, last: u8, address: &str) -> Option<User> {
         let bits = user(address).bits();
         let whose = hosts.user(bits, None).unwrap_or_else(|| user(address));
         newcomers.note(hosts, mac(last), bits, whose);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use narrows_netio::links::Monitor;
-use narrows_users::Hosts;
+use narrows_users::UserHosts;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::link_setup::{LinkSetup, Resume, Way};
@@ -41,8 +41,8 @@ pub struct Link {
     pub publisher: Arc<StatusPublisher>,
     /// Why it handles packets no longer, if so.
     pub ended: Option<String>,
-    /// What it was told of the users' side.
-    hosts: Option<Arc<Hosts>>,
+    /// Hosts that it was told of.
+    hosts: Option<Arc<UserHosts>>,
     orders: Sender<Order>,
     wake: Arc<EventFd>,
     /// It begins when it has this.

@@ -84,7 +84,7 @@ impl Life {
 
 /// What one read has brought.
 enum Signs {
-    /// Of links that live.
+    /// Signs of links that live.
     Life(Vec<Life>),
     Farewell,
     /// The box is gone without a word.
