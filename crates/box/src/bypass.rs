@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::{Rules, Tool};
 
+/// Beginning of the name of every bridge that stands in for a box; the number of an interface follows.
+const BRIDGE_PREFIX: &str = "nrw-by";
+
 /// The way around a box.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bypass {
@@ -33,7 +36,13 @@ impl Bypass {
     /// A bridge in place of a box on these interfaces, of which the first has this number.
     #[must_use]
     pub fn bridge(lan: &str, wan: &str, index: u32) -> Self {
-        Self::Bridge { name: format!("nrw-by{index}"), ports: [lan.to_owned(), wan.to_owned()] }
+        Self::Bridge { name: format!("{BRIDGE_PREFIX}{index}"), ports: [lan.to_owned(), wan.to_owned()] }
+    }
+
+    /// Whether a bridge in a box's place may be called so.
+    #[must_use]
+    pub fn is_bridge_name(name: &str) -> bool {
+        name.strip_prefix(BRIDGE_PREFIX).is_some_and(|index| index.parse::<u32>().is_ok())
     }
 
     /// Whether both let the same traffic pass, whoever put the rules in.
@@ -98,6 +107,17 @@ impl Bypass {
             }
             Self::Bridge { name, .. } => remove_bridge(name).map(drop),
             Self::Program => Ok(()),
+        }
+    }
+
+    /// Packets that rules have sent to the box, down and up, since they were put in, where they are counted.
+    ///
+    /// # Errors
+    /// If the packet filter cannot be asked.
+    pub fn offered(&self) -> std::io::Result<Option<[u64; 2]>> {
+        match self {
+            Self::Rules { rules, tools } => tools.first().map_or(Ok(None), |tool| tool.offered(rules)),
+            Self::Bridge { .. } | Self::Program => Ok(None),
         }
     }
 

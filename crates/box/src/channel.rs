@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use super::backend::Backend;
-use super::packet::{ErrorCounters, HeldPacket};
+use super::packet::{ErrorCounters, HeldPacket, Passage};
 
 /// A back end on real interfaces.
 pub trait Channel: Backend<Packet = HeldPacket> {
@@ -12,6 +12,9 @@ pub trait Channel: Backend<Packet = HeldPacket> {
 
     /// Packets with errors so far.
     fn error_counters(&mut self) -> ErrorCounters;
+
+    /// Packets of each direction so far. What was neither unqueued nor lost was handed over.
+    fn passages(&mut self) -> [Passage; 2];
 
     /// Interfaces have come, gone or changed.
     fn links_changed(&mut self);

@@ -3,10 +3,13 @@
 use narrows_qdisc::{Direction, Spec};
 use narrows_units::Duration;
 
+use super::discover;
+use super::interface_names::covers;
 use super::privilege::Identity;
 use super::rules::Tool;
 use super::run::{bridged, bridges_cut, interfaces, largest};
 use super::settings::{BackendKind, Settings, Source};
+use super::users_side;
 use narrows_netio::links::Interface;
 
 /// What was found.
@@ -14,8 +17,10 @@ use narrows_netio::links::Interface;
 pub struct Check {
     /// What the box would do, a sentence each.
     pub means: Vec<String>,
-    /// What keeps it from doing so, or is hardly meant, with the remedy.
+    /// What keeps it from doing so, with the remedy: `run` refuses it.
     pub wrong: Vec<String>,
+    /// What is hardly meant, or not there yet; `run` takes it.
+    pub doubtful: Vec<String>,
 }
 
 /// Looks at everything that `run` would ask before it touches anything.
@@ -36,6 +41,7 @@ pub fn check(source: &Source) -> anyhow::Result<Check> {
         };
         whole.means.extend(check.means.into_iter().map(of));
         whole.wrong.extend(check.wrong.into_iter().map(of));
+        whole.doubtful.extend(check.doubtful.into_iter().map(of));
     }
     whole.page(&links[0]);
     whole.user(&links[0]);
@@ -49,7 +55,7 @@ impl Check {
         for name in named.chain([&settings.wan]) {
             match Interface::find(name) {
                 Ok(link) if link.up => {}
-                Ok(_) => self.wrong.push(format!("{name} is down: ip link set {name} up")),
+                Ok(_) => self.doubtful.push(format!("{name} is down: ip link set {name} up")),
                 Err(error) => {
                     self.wrong.push(format!("{error:#}"));
                     all_there = false;
@@ -80,7 +86,15 @@ impl Check {
             settings.wan,
             settings.mtu
         ));
+        self.exchanged(settings);
         if settings.backend == BackendKind::Nfqueue {
+            if !bridged && !settings.local {
+                self.means.push(
+                    "what this machine itself sends and receives (a resolver, a tunnel) passes beside the queue; \
+                     local = true has it wait too"
+                        .to_owned(),
+                );
+            }
             match Tool::choose(settings.rules, bridged) {
                 Ok(tools) => {
                     self.means.push(format!("its rules are kept by {}", Tool::list(&tools)));
@@ -88,6 +102,29 @@ impl Check {
                 }
                 Err(error) => self.wrong.push(format!("{error:#}")),
             }
+        }
+    }
+
+    /// Looks whether the two interfaces, or the two rates, may have been exchanged.
+    fn exchanged(&mut self, settings: &Settings) {
+        let found = discover::interfaces().unwrap_or_default();
+        let wide = found.iter().find(|one| one.default_route).map(|one| &one.name);
+        if let Some(wide) = wide.filter(|wide| settings.lan.iter().any(|lan| covers(lan, wide))) {
+            self.doubtful.push(format!(
+                "the default route of this machine leaves by {wide}, which is said to be the users': are lan and wan \
+                 exchanged?"
+            ));
+        }
+        let rate = |d: Direction| {
+            let lane = &settings.lanes[d as usize];
+            lane.link.filter(|_| lane.follow.is_none()).map(|link| link.rate)
+        };
+        if let (Some(down), Some(up)) = (rate(Direction::Down), rate(Direction::Up))
+            && up > down
+        {
+            self.doubtful.push(format!(
+                "more goes up ({up}) than comes down ({down}), as on few links: are down and up exchanged?"
+            ));
         }
     }
 
@@ -127,7 +164,7 @@ impl Check {
             ));
         }
         if settings.lanes.iter().all(|lane| lane.link.is_none()) {
-            self.wrong.push(
+            self.doubtful.push(
                 "neither down nor up has a rate, so nothing waits here and nothing is managed: give the link's rate, \
                  or observe = true"
                     .to_owned(),
@@ -136,6 +173,10 @@ impl Check {
     }
 
     fn users(&mut self, settings: &Settings) {
+        let shares = settings.lanes.iter().any(|l| l.link.is_some() && l.discipline.shares_between_users());
+        if shares && !settings.observe {
+            self.means.push(users_side::words(&users_side::find(settings), settings.user_prefixes()[0]));
+        }
         let circuits = settings.circuits.all();
         if circuits.is_empty() {
             return;
@@ -148,7 +189,7 @@ impl Check {
             let above = circuits.iter().filter(|c| beyond(c.rates[direction as usize])).count();
             if above == circuits.len() {
                 let way = if direction == Direction::Down { "down" } else { "up" };
-                self.wrong.push(format!(
+                self.doubtful.push(format!(
                     "every circuit may have more than the link's {} {way}: are both in the same unit (the file \
                      counts Mbit/s)?",
                     link.rate

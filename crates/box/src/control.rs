@@ -4,8 +4,8 @@
 //! engine answers between two packets, at most a few times a second.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr, socket};
+use nix::sys::stat::{Mode, fchmod};
 
 use super::clock;
 use super::handover::{self, ReleaseRequest, Successor};
@@ -28,6 +30,8 @@ const SHARE: u32 = 100;
 /// How long a client waits for the engine, and the box for a client.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The longest answer that is read: the status of some thousand links.
+pub const ANSWER: u64 = 64 << 20;
 /// The longest line a client may say: a word and the numbers of some thousand links.
 const LINE: u64 = 8192;
 
@@ -200,11 +204,21 @@ pub fn listen(path: &Path, user: Option<Identity>) -> anyhow::Result<UnixListene
         Ok(_) => bail!("{} is there and is no socket: choose another with --control", path.display()),
         Err(_) => {}
     }
-    let listener = UnixListener::bind(path)
-        .with_context(|| format!("cannot make the control socket {}", path.display()))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    user.map_or(Ok(()), |user| user.owns(path))?;
+    let listener =
+        bind(path).with_context(|| format!("cannot make the control socket {}", path.display()))?;
+    user.map_or(Ok(()), |user| user.owns_socket(path))?;
     Ok(listener)
+}
+
+/// A socket at `path` that is its owner's only from the beginning: to change its rights by name later is to change
+/// whatever has been put there since.
+fn bind(path: &Path) -> nix::Result<UnixListener> {
+    let listener = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    // The file has the rights of the socket, less umask (unix(7), net/unix/af_unix.c).
+    fchmod(&listener, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    socket::bind(listener.as_raw_fd(), &UnixAddr::new(path)?)?;
+    socket::listen(&listener, Backlog::new(128)?)?;
+    Ok(listener.into())
 }
 
 /// Answers clients of `listener`, one after the other, for as long as the program lives.
@@ -265,7 +279,7 @@ pub fn fetch_text(path: &Path) -> anyhow::Result<String> {
         stream.set_read_timeout(Some(PATIENCE * 2))?;
         stream.write_all(b"status\n")?;
         let mut text = String::new();
-        stream.read_to_string(&mut text)?;
+        stream.take(ANSWER).read_to_string(&mut text)?;
         Ok::<_, std::io::Error>(text)
     };
     ask().with_context(|| format!("no box answers at {}", path.display()))
@@ -284,6 +298,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
         std::fs::remove_file(&path).unwrap();
         drop(listen(&path, None).unwrap());
+        let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
+        assert_eq!(mode & 0o777, 0o600, "its owner's only");
         assert!(listen(&path, None).is_ok(), "what a dead box has left");
         std::fs::remove_file(&path).unwrap();
     }

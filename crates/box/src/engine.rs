@@ -23,6 +23,8 @@ pub struct Step {
     pub more: bool,
     /// Whether anything came or went.
     pub active: bool,
+    /// Whether packets left, down and up: on their way, or for good.
+    pub left: [bool; 2],
 }
 
 /// A box with two directions.
@@ -60,6 +62,12 @@ impl<P: Packet + Send + 'static> Engine<P> {
         let mut now = clock();
         let received = backend.receive(now, &mut self.arrivals);
         let mut active = !self.arrivals.is_empty();
+        let mut left = [false; 2];
+        let mut note = |event: &Event<P>| match event {
+            Event::Send(direction, _) => left[*direction as usize] = true,
+            Event::Verdict(_, Verdict::Marked { .. }) => {}
+            Event::Verdict(direction, _) => left[*direction as usize] = true,
+        };
         let mut arrivals = self.arrivals.drain(..);
         while let Some((direction, packet)) = arrivals.next() {
             for (packets, ahead) in [(Ahead::NEAR, Ahead::Near), (Ahead::FAR, Ahead::Far)] {
@@ -68,16 +76,20 @@ impl<P: Packet + Send + 'static> Engine<P> {
                 }
             }
             now = clock();
-            self.driver.arrive(now, direction, packet, &mut |event| backend.apply(now, event));
+            self.driver.arrive(now, direction, packet, &mut |event| {
+                note(&event);
+                backend.apply(now, event);
+            });
         }
         if !active {
             self.driver.service(now, &mut |event| {
                 active = true;
+                note(&event);
                 backend.apply(now, event);
             });
         }
         backend.flush()?;
-        Ok(Step { next: self.driver.next_service(now), more: received?, active })
+        Ok(Step { next: self.driver.next_service(now), more: received?, active, left })
     }
 
     /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what the reverse path
@@ -233,6 +245,16 @@ mod tests {
         engine.release_all(at(51), &mut backend).unwrap();
         let ids: Vec<u64> = sent(&backend, Direction::Down).iter().map(|s| s.1).collect();
         assert_eq!(ids, [0, 2, 4, 6, 8]);
+    }
+
+    #[test]
+    fn it_tells_in_which_direction_packets_left() {
+        // One of 1500 bytes at 60 kbit/s takes 200 ms; up they leave as they come.
+        let mut engine = Engine::new(&[lane(Some(60), "fifo:99"), lane(None, "fifo:9")]);
+        let mut backend = Scripted::new(packets(4));
+        let left = [0, 5, 10, 15, 100, 200].map(|ms| engine.step(at(ms), &mut backend).unwrap().left);
+        let [none, down, up] = [[false, false], [true, false], [false, true]];
+        assert_eq!(left, [down, up, none, up, none, down]);
     }
 
     #[test]

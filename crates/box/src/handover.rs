@@ -30,6 +30,7 @@ use narrows_netio::rights;
 use serde::{Deserialize, Serialize};
 
 use super::bypass::Bypass;
+use super::control::ANSWER;
 use super::state::Changes;
 
 pub use flows_file::FlowsFile;
@@ -275,7 +276,7 @@ impl Predecessor {
             let mut stream = connect()?;
             stream.write_all(b"terms\n")?;
             let mut text = String::new();
-            stream.read_to_string(&mut text)?;
+            stream.take(ANSWER).read_to_string(&mut text)?;
             Ok::<_, io::Error>(text)
         };
         let text = said().context("it does not answer")?;
@@ -388,20 +389,42 @@ pub fn deadline() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// Stops a box that cannot be replaced, as an operator would, and waits until it has gone.
+/// Stops a box that cannot be replaced, as an operator would, and waits until it has gone. No process is stopped that
+/// is not of the user who wrote the box's notes.
 ///
 /// # Errors
 /// If it does not go.
 pub fn dismiss(changes: &Changes, dir: &Path) -> anyhow::Result<()> {
     use nix::sys::signal::{Signal, kill};
-    let pid = nix::unistd::Pid::from_raw(changes.pid.cast_signed());
-    kill(pid, Signal::SIGTERM).with_context(|| format!("cannot stop process {}", changes.pid))?;
-    let until = Instant::now() + STOPPING;
-    while super::state::living(dir)?.iter().any(|t| t.pid == changes.pid) {
-        ensure!(Instant::now() < until, "process {} does not stop: stop it (kill {0})", changes.pid);
+    let pid = changes.pid;
+    let lives = || anyhow::Ok(super::state::living(dir)?.iter().any(|t| t.pid == pid));
+    let (known, stopped) = (Instant::now() + MOMENT, Instant::now() + STOPPING);
+    // One that still sets itself up is root's until it is done.
+    while !changes.is_of_their_owner(user_of(pid)) {
+        if !lives()? {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < known,
+            "process {pid} is not of the user whose notes in {} name it: stop it yourself (kill {pid}), or remove them",
+            dir.display()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let process = i32::try_from(pid).ok().filter(|pid| *pid > 1).context("its notes name no process")?;
+    kill(nix::unistd::Pid::from_raw(process), Signal::SIGTERM)
+        .with_context(|| format!("cannot stop process {pid}"))?;
+    while lives()? {
+        ensure!(Instant::now() < stopped, "process {pid} does not stop: stop it (kill {pid})");
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
+}
+
+/// The effective user of a process, if there is one of this number.
+fn user_of(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod state;
 mod status;
 mod sysctl;
 mod users;
+mod users_side;
 mod watch;
 mod watchdog;
 mod xdp_pair;
@@ -64,7 +65,7 @@ pub use settings::{
 pub use sight::{
     CauseJson, HistogramJson, LostJson, Mark, Sight, SightJson, StallJson, TalkerJson, UserJson,
 };
-pub use state::{clean, leftovers, living};
+pub use state::{Cleaned, clean, leftovers, living};
 pub use status::{DirectionStatus, Status};
 pub use watch::Watch;
 pub use watchdog::main as watchdog;

@@ -1,7 +1,9 @@
 //! The loop of a link: a clock, descriptors to wait on, and one engine step after the other.
 
+mod account;
 mod handover;
 mod orders;
+mod progress;
 mod room;
 
 use std::os::fd::BorrowedFd;
@@ -25,8 +27,9 @@ use super::settings::Settings;
 use super::sight::Sight;
 use super::status::{DirectionStatus, Status, name_circuits};
 use super::users::{Sorted, UserMap};
+use super::users_side;
 use super::watchdog::{BEAT, WatchdogMessage, Watched};
-use narrows_netio::links::{Interface, Monitor};
+use narrows_netio::links::Monitor;
 
 pub use orders::{Order, Orders};
 
@@ -62,7 +65,8 @@ pub struct Prepared {
 impl Prepared {
     /// A link with these settings that knows of no flow.
     pub fn new(settings: &Settings) -> Self {
-        let (settings, users) = (settings.clone(), UserMap::default());
+        let (settings, mut users) = (settings.clone(), UserMap::default());
+        users.know(Arc::new(users_side::find(&settings)));
         let sight = Sight::new(now(), settings.lanes[0].seed);
         let mut prepared = Self { engine: Engine::new(&settings.lanes), users, sight, settings };
         prepared.load_circuits();
@@ -72,6 +76,7 @@ impl Prepared {
     /// Who the users are, and their rates, are as the settings say from now on.
     fn load_circuits(&mut self) {
         self.users.load(&self.settings.circuits);
+        self.users.say(self.settings.user_prefixes());
         self.engine.set_circuit_rates(&Direction::BOTH.map(|d| self.users.rates(d)));
     }
 }
@@ -101,6 +106,14 @@ pub struct Live<C> {
     told: [Option<Rate>; 2],
     /// What the kernel may hold.
     room: room::Room,
+    /// What has passed by a full queue, down and up.
+    accounts: [account::Account; 2],
+    /// Whether what waits leaves, down and up.
+    progress: [progress::Progress; 2],
+    /// Since when it does not.
+    stuck: Option<Instant>,
+    /// Packets whose way was gone, as far as the watchdog was told to look.
+    gone: u64,
 }
 
 impl<C: Channel> Live<C> {
@@ -131,12 +144,17 @@ impl<C: Channel> Live<C> {
             rates: None,
             told: [None; 2],
             room: room::Room::default(),
+            accounts: [account::Account::default(); 2],
+            progress: [progress::Progress::default(); 2],
+            stuck: None,
+            gone: 0,
         }
     }
 
     /// Who the users are, and their rates, are as the settings say from now on.
     fn load_circuits(&mut self) {
         self.users.load(&self.settings.circuits);
+        self.users.say(self.settings.user_prefixes());
         self.tell_circuit_rates();
     }
 
@@ -168,6 +186,7 @@ impl<C: Channel> Live<C> {
                         drop(answer.send(self.channel.answer_http(http_503)))
                     }
                     Order::Adopt(settings) => self.adopt(&settings)?,
+                    Order::Know(hosts) => self.users.know(hosts),
                     Order::HandOver { answer, taken } => {
                         if self.hand_over(&answer, &taken, tell)? {
                             return Ok(Ended::Replaced);
@@ -189,15 +208,47 @@ impl<C: Channel> Live<C> {
         self.sight.tick(at);
         let mut backend =
             Sorted { backend: &mut self.channel, users: &mut self.users, sight: &mut self.sight };
-        self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")
+        let step = self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")?;
+        for direction in Direction::BOTH {
+            let waits = self.engine.waiting(direction) > 0;
+            self.progress[direction as usize].step(at, waits, step.left[direction as usize]);
+        }
+        Ok(step)
+    }
+
+    /// Whether packets wait in a direction and none leaves, which people are told of once.
+    fn is_stuck(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) -> bool {
+        let stuck = Direction::BOTH.into_iter().find(|d| {
+            let packet = || {
+                let lanes = self.settings.lanes_as_told(&self.told);
+                let Some(link) = lanes[*d as usize].link else { return Duration::ZERO };
+                let rate = self.engine.followed(at, *d).unwrap_or(link.rate);
+                progress::lowest(rate, &self.users.rates(*d)).time_to_send(link.largest())
+            };
+            self.progress[*d as usize].is_stuck(at, packet)
+        });
+        if let (Some(direction), None) = (stuck, self.stuck) {
+            tell(Notice::Warning(format!(
+                "packets wait to go {} and none leaves: traffic passes by the box",
+                direction.name()
+            )));
+        }
+        self.stuck = stuck.and(self.stuck.or(Some(at)));
+        self.stuck.is_some()
     }
 
     /// Tells the watchdog that the box lives, and hears what it did.
     fn show_life(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) {
         let gap = at.since(self.stepped);
         self.stepped = at;
-        self.publisher.show_life(at);
-        let mut lives = self.watched.beat(at);
+        // To the watchdog, and to the service manager, who sends nothing is silent.
+        let mut lives = Ok(());
+        if !self.is_stuck(at, tell) {
+            self.publisher.show_life(at);
+            let gone = self.channel.error_counters().gone;
+            lives = if gone == self.gone { self.watched.beat(at) } else { self.watched.look(at) };
+            self.gone = gone;
+        }
         if gap >= LATE && self.channel.discard_late() {
             self.late = Some(at);
             lives = self.watched.late();
@@ -256,7 +307,9 @@ impl<C: Channel> Live<C> {
         // Of names with an open ending none need be there.
         let lan = self.settings.lan.iter().filter(|name| !name.ends_with('*'));
         let names = lan.chain([&self.settings.wan]);
-        let missing: Vec<String> = names.filter(|n| Interface::find(n).is_err()).cloned().collect();
+        // Asked without the lock that changes of any interface hold (RTNL): packets do not wait for those.
+        let is_missing = |name: &&String| nix::net::if_::if_nametoindex(name.as_str()).is_err();
+        let missing: Vec<String> = names.filter(is_missing).cloned().collect();
         for name in &missing {
             if !self.missing.contains(name) {
                 tell(Notice::Warning(format!("interface {name} is gone; waiting for it to come back")));
@@ -322,6 +375,7 @@ impl<C: Channel> Live<C> {
 
     fn status(&mut self, at: Instant) -> Status {
         let errors = self.channel.error_counters();
+        let passages = self.passages();
         let settings = &self.settings;
         let lanes = settings.lanes_as_told(&self.told);
         let mut direction = |d: Direction| {
@@ -333,6 +387,9 @@ impl<C: Channel> Live<C> {
                 told_bps: self.told[d as usize].map(Rate::as_bps),
                 overhead: link.map_or(0, |l| l.overhead),
                 discipline: settings.texts[d as usize].clone(),
+                offered: passages[d as usize].offered,
+                unqueued: passages[d as usize].unqueued,
+                lost: passages[d as usize].lost,
                 report,
             }
         };
@@ -354,7 +411,7 @@ impl<C: Channel> Live<C> {
             down,
             up,
             malformed: errors.malformed,
-            unseen: errors.unseen,
+            unseen: passages.iter().map(|passage| passage.unqueued).sum(),
             lost: errors.lost,
             gone: errors.gone,
             answered_503: errors.answered,

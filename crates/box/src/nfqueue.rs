@@ -12,15 +12,16 @@ use anyhow::Context;
 use narrows_netio::mmsg::{BATCH, Batch};
 use narrows_netio::nfqueue::{self as netlink, QueueMessage};
 use narrows_qdisc::{Direction, Event, Verdict};
-use narrows_units::Instant;
+use narrows_units::{Bytes, Instant};
 use narrows_users::{LinkAddress, Mac};
+use narrows_wire::Header;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
 
 use super::backend::Backend;
 use super::channel::Channel;
 use super::http_503::Standing;
-use super::packet::{ErrorCounters, HeldPacket};
+use super::packet::{ErrorCounters, HeldPacket, Passage, header_of_packet};
 use super::responder::Responder;
 use super::sight::Mark;
 
@@ -53,13 +54,33 @@ struct Numbers {
     last: u32,
     /// Those between that were not heard of.
     skipped: u64,
+    /// All, since this process listens.
+    total: u64,
 }
 
 impl Numbers {
     const fn heard(&mut self, id: u32) {
-        self.skipped += id.wrapping_sub(self.last).saturating_sub(1) as u64;
+        let new = id.wrapping_sub(self.last);
+        self.total += new as u64;
+        self.skipped += new.saturating_sub(1) as u64;
         self.last = id;
     }
+}
+
+/// The first messages, as many as have `most` bytes, and one at least: after a while without memory there are more than
+/// the socket takes at once (EMSGSIZE).
+fn messages_within(messages: &[u8], most: usize) -> &[u8] {
+    let length =
+        |at: usize| messages.get(at..at + 4).and_then(|len| len.try_into().ok()).map(u32::from_ne_bytes);
+    let mut end = 0;
+    while let Some(len) = length(end) {
+        let next = end + (len as usize).max(4).next_multiple_of(4);
+        if end > 0 && next > most {
+            break;
+        }
+        end = next;
+    }
+    &messages[..end.min(messages.len())]
 }
 
 impl NfQueue {
@@ -88,7 +109,7 @@ impl NfQueue {
             socket,
             batch: Batch::new(DATAGRAM),
             verdicts: Vec::new(),
-            numbers: Numbers { last: last_id, skipped: 0 },
+            numbers: Numbers { last: last_id, ..Numbers::default() },
         }
     }
 
@@ -117,17 +138,21 @@ impl NfQueue {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.verdicts.is_empty() {
-            return Ok(());
-        }
-        match send(self.socket.as_raw_fd(), &self.verdicts, MsgFlags::empty()) {
-            // The kernel has no memory for them now. Without them their packets would be held for good.
-            Err(Errno::ENOBUFS | Errno::ENOMEM | Errno::EAGAIN | Errno::EINTR) => Ok(()),
-            sent => {
-                self.verdicts.clear();
-                sent.map(drop).map_err(io::Error::from)
+        let mut sent = 0;
+        let mut outcome = Ok(());
+        while sent < self.verdicts.len() && outcome.is_ok() {
+            let part = messages_within(&self.verdicts[sent..], VERDICTS_AT_ONCE);
+            match send(self.socket.as_raw_fd(), part, MsgFlags::empty()) {
+                // The kernel has no memory for them now. Without them their packets would be held for good.
+                Err(Errno::ENOBUFS | Errno::ENOMEM | Errno::EAGAIN | Errno::EINTR) => break,
+                done => {
+                    outcome = done.map(drop).map_err(io::Error::from);
+                    sent += part.len();
+                }
             }
         }
+        self.verdicts.drain(..sent);
+        outcome
     }
 }
 
@@ -211,8 +236,11 @@ impl Nfqueue {
         };
         for heard in queue.batch.iter().flat_map(netlink::messages) {
             match heard {
-                QueueMessage::Packet { id, bytes, header: Ok(header), mac, vlan } => {
+                QueueMessage::Packet { id, bytes, is_ip, mac, vlan } => {
                     queue.numbers.heard(id);
+                    let (header, is_sound) = header_of_packet(if is_ip { bytes } else { &[] }, mac.map(Mac));
+                    let header = Header { len: Bytes(bytes.len() as u64).max(header.len), ..header };
+                    self.errors.malformed += u64::from(is_ip && !is_sound);
                     if direction == Direction::Up
                         && self.responder.as_mut().is_some_and(|r| r.takes(now, &header))
                     {
@@ -236,16 +264,11 @@ impl Nfqueue {
                             ip_at: 0,
                             header,
                             link,
-                            circuit: None,
+                            user: None,
                             mark: Mark::default(),
                             bytes,
                         },
                     ));
-                }
-                QueueMessage::Packet { id, header: Err(_), .. } => {
-                    queue.numbers.heard(id);
-                    self.errors.malformed += 1;
-                    netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::ACCEPT, None);
                 }
                 QueueMessage::Answer(Err(_)) => self.errors.gone += 1,
                 QueueMessage::Answer(Ok(())) | QueueMessage::Other => {}
@@ -298,6 +321,14 @@ impl Channel for Nfqueue {
         let (answered, failed) = self.responder.as_ref().map_or((0, 0), |r| (r.answered(), r.failed()));
         let unseen = self.queues.iter().map(|queue| queue.numbers.skipped).sum();
         ErrorCounters { answered, unseen, gone: self.errors.gone + failed, ..self.errors }
+    }
+
+    fn passages(&mut self) -> [Passage; 2] {
+        self.queues.each_ref().map(|queue| Passage {
+            offered: queue.numbers.total,
+            unqueued: queue.numbers.skipped,
+            lost: 0,
+        })
     }
 
     // Rules and queues go by name and number: an interface that comes back is found by them.
@@ -450,6 +481,26 @@ mod tests {
         assert!(queue.verdicts.is_empty());
         let len = recv(kernel.as_raw_fd(), &mut heard, MsgFlags::empty()).unwrap();
         assert_eq!(heard[..len], said);
+        // What has gathered while there was none is more than the socket takes at once, and goes in whole messages.
+        while send(queue.socket.as_raw_fd(), &[0; 4096], MsgFlags::empty()).is_ok() {}
+        (1..=400).for_each(|id| queue.say(id, netlink::ACCEPT, Some(&[7; 1400])).unwrap());
+        let gathered = queue.verdicts.len();
+        assert!(gathered > 400 * 1400);
+        let mut verdicts = Vec::new();
+        let mut heard = vec![0; 1 << 17];
+        while !queue.verdicts.is_empty() {
+            while let Ok(len) = recv(kernel.as_raw_fd(), &mut heard, MsgFlags::MSG_DONTWAIT) {
+                if len != 4096 {
+                    assert!(len <= VERDICTS_AT_ONCE, "{len}");
+                    verdicts.extend_from_slice(&heard[..len]);
+                }
+            }
+            queue.flush().unwrap();
+        }
+        while let Ok(len) = recv(kernel.as_raw_fd(), &mut heard, MsgFlags::MSG_DONTWAIT) {
+            verdicts.extend_from_slice(&heard[..len]);
+        }
+        assert_eq!(verdicts.len(), gathered);
         // What is no want of room is an error.
         drop(kernel);
         queue.say(2, netlink::DROP, None).unwrap();

@@ -1,17 +1,20 @@
 //! A packet of a live link while it waits: its bytes, its headers read once, and what names it to the kernel.
 
+use std::net::IpAddr;
+
 use narrows_netio::frame;
 use narrows_qdisc::{Direction, Packet};
-use narrows_units::{Dscp, Ecn};
-use narrows_users::{CircuitId, LinkAddress, Mac};
-use narrows_wire::Header;
+use narrows_units::{Bytes, Dscp, Ecn};
+use narrows_users::{CircuitId, LinkAddress, Mac, User};
+use narrows_wire::{FlowKey, Header, Proto};
 
 use super::sight::Mark;
 
 /// Packets with errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorCounters {
-    /// Packets that contradicted themselves. They went on their way; those longer than their frame were discarded.
+    /// Packets that contradicted themselves. They waited with what else of their user cannot be read; those longer than
+    /// their frame were discarded.
     pub malformed: u64,
     /// Packets the kernel could not tell us of because we read too slowly; it let them through unqueued.
     pub unseen: u64,
@@ -21,6 +24,25 @@ pub struct ErrorCounters {
     pub gone: u64,
     /// Connections to port 80 that were answered 503 in their server's place.
     pub answered: u64,
+}
+
+/// Packets of one direction that came to the box's place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passage {
+    /// All that came, as far as they were counted.
+    pub offered: u64,
+    /// Those that the kernel let through unqueued.
+    pub unqueued: u64,
+    /// Those that were lost, or discarded because they contradict themselves.
+    pub lost: u64,
+}
+
+impl Passage {
+    /// One more has come, and is lost or not.
+    pub(super) const fn note(&mut self, is_sound: bool) {
+        self.offered += 1;
+        self.lost += !is_sound as u64;
+    }
 }
 
 /// A packet held between its arrival and its verdict.
@@ -43,8 +65,8 @@ pub struct HeldPacket {
     pub(super) header: Header,
     /// What the frame shows of the user.
     pub(super) link: LinkAddress,
-    /// The user's circuit.
-    pub(super) circuit: Option<CircuitId>,
+    /// The user, where more is known than its address.
+    pub(super) user: Option<User>,
     /// By what sight remembers it.
     pub(super) mark: Mark,
     /// The packet, with its link-layer header if `ip_at` is above zero.
@@ -63,44 +85,35 @@ impl HeldPacket {
             ip_at: 0,
             header: narrows_wire::parse(&bytes).expect("a packet"),
             link: LinkAddress::default(),
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes,
         }
     }
 
-    /// One of a whole frame, among those to be queued. Returns frames that pass at once: what is no IP, or malformed.
-    pub(super) fn of_frame(
-        bytes: Vec<u8>,
-        direction: Direction,
-        errors: &mut ErrorCounters,
-        into: &mut Vec<(Direction, Self)>,
-    ) -> Option<Vec<u8>> {
-        let Some(at) = frame::ip_offset(&bytes) else { return Some(bytes) };
-        let Ok(header) = narrows_wire::parse(&bytes[at..]) else {
-            errors.malformed += 1;
-            return Some(bytes);
-        };
+    /// One of a whole frame; `None` if it is to be discarded.
+    pub(super) fn of_frame(bytes: Vec<u8>, direction: Direction, errors: &mut ErrorCounters) -> Option<Self> {
+        let ip_at = frame::ip_offset(&bytes).unwrap_or(ETHERNET.min(bytes.len()));
+        let (header, is_sound) = header_of_frame(&bytes, ip_at);
+        errors.malformed += u64::from(!is_sound);
         // It says it is longer than its frame. A router discards such (RFC 1812, section 5.2.2); the link must not
         // wait for bytes that never come.
-        if header.len.0 > (bytes.len() - at) as u64 {
+        if header.len.0 > (bytes.len() - ip_at) as u64 {
             errors.malformed += 1;
             return None;
         }
-        let packet = Self {
+        Some(Self {
             id: 0,
             direction,
             dirty: false,
             answerable: false,
-            ip_at: at as u16,
+            ip_at: ip_at as u16,
             header,
             link: link_of(&bytes, direction),
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes,
-        };
-        into.push((direction, packet));
-        None
+        })
     }
 
     /// The direction it came in.
@@ -117,10 +130,67 @@ impl HeldPacket {
     }
 
     fn change(&mut self, change: impl FnOnce(&mut [u8]) -> bool) -> bool {
-        let changed = self.whole_ip().is_some_and(change);
+        let is_ip = self.header.key.proto != UNREADABLE;
+        let changed = is_ip && self.whole_ip().is_some_and(change);
         self.dirty |= changed;
         changed
     }
+}
+
+/// Bytes of Ethernet's header without tags.
+const ETHERNET: usize = 14;
+/// What Ethernet pads shorter packets to: 60 bytes of a frame, less its header.
+const PADDED: u64 = 46;
+/// Most bytes of a packet that the kernel copies: of one that is so long the rest may be missing.
+const COPIED: usize = 65_531;
+/// Protocol of what is no IP or contradicts itself (IANA keeps the number free). It is one flow of its user.
+const UNREADABLE: Proto = Proto(255);
+
+/// Reads the headers of an IP packet that has come without its frame, and tells whether they are sound. Length is what
+/// the kernel has of the packet, whatever the packet says of itself.
+pub(super) fn header_of_packet(bytes: &[u8], mac: Option<Mac>) -> (Header, bool) {
+    let read = narrows_wire::parse(bytes).ok();
+    let is_sound = read.is_some();
+    let mut header = read.unwrap_or_else(|| unreadable(bytes, [mac, None]));
+    if bytes.len() < COPIED || !is_sound {
+        header.len = Bytes(bytes.len() as u64);
+    }
+    (header, is_sound)
+}
+
+/// Reads the headers of the packet that begins there in a frame, and tells whether they are sound. What follows behind
+/// its packet counts, but for Ethernet's padding: where short frames count more, `mpu` says so.
+pub(super) fn header_of_frame(bytes: &[u8], ip_at: usize) -> (Header, bool) {
+    let mac = |at: usize| bytes.get(at..at + 6).and_then(|mac| mac.try_into().ok()).map(Mac);
+    let (macs, carried) = ([mac(6), mac(0)], &bytes[ip_at..]);
+    let len = Bytes(carried.len() as u64);
+    if frame::ip_offset(bytes) != Some(ip_at) {
+        return (Header { len, ..unreadable(&[], macs) }, true);
+    }
+    match narrows_wire::parse(carried) {
+        Ok(header) if len.0 > PADDED => (Header { len: header.len.max(len), ..header }, true),
+        Ok(header) => (header, true),
+        Err(_) => (Header { len, ..unreadable(carried, macs) }, false),
+    }
+}
+
+/// Makes headers for a packet that cannot be read: its addresses if it has them, else those of its sender and receiver
+/// on Ethernet.
+fn unreadable(bytes: &[u8], macs: [Option<Mac>; 2]) -> Header {
+    let v4 = |at: usize| bytes.get(at..at + 4).and_then(|b| <[u8; 4]>::try_from(b).ok()).map(IpAddr::from);
+    let v6 = |at: usize| bytes.get(at..at + 16).and_then(|b| <[u8; 16]>::try_from(b).ok()).map(IpAddr::from);
+    let [src, dst] = match bytes.first().map(|first| first >> 4) {
+        Some(4) => [v4(12), v4(16)],
+        Some(6) => [v6(8), v6(24)],
+        _ => [None, None],
+    };
+    // As a link-local address: nobody is known by it elsewhere.
+    let of_mac = |mac: Option<Mac>| {
+        let [a, b, c, d, e, f] = mac.unwrap_or(Mac([0; 6])).0;
+        IpAddr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f])
+    };
+    let (src, dst) = src.zip(dst).unwrap_or_else(|| (of_mac(macs[0]), of_mac(macs[1])));
+    Header { key: FlowKey::new(src, dst, 0, 0, UNREADABLE), ..Header::default() }
 }
 
 /// What a frame shows of its user: the sender on the way up, the receiver on the way down.
@@ -142,7 +212,11 @@ impl Packet for HeldPacket {
     }
 
     fn circuit(&self) -> Option<CircuitId> {
-        self.circuit
+        self.user.and_then(User::as_circuit)
+    }
+
+    fn user(&self) -> Option<User> {
+        self.user
     }
 
     fn mark_ce(&mut self) -> bool {

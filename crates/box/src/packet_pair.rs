@@ -1,12 +1,12 @@
-//! The other way in and out: two packet sockets that join two interfaces at layer 2. Any EtherType passes; what is no
-//! IP passes at once. Here the box itself forwards: when it is gone, so is the connection.
+//! The other way in and out: two packet sockets that join two interfaces at layer 2. Any EtherType passes, and waits;
+//! what is no IP as a flow of its user's Ethernet address. Here the box itself forwards: when it is gone, so is the
+//! connection.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anyhow::Context;
 use narrows_netio::frame::{self, VNET, Vnet};
-use narrows_netio::links::Interface;
 use narrows_netio::mmsg::{self, BATCH, Batch};
 use narrows_netio::packet_socket::{
     be_promiscuous, bind, dropped, ignore_outgoing, with_auxdata, with_vnet_header,
@@ -18,7 +18,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, so
 use super::backend::Backend;
 use super::channel::Channel;
 use super::interface_names::Named;
-use super::packet::{ErrorCounters, HeldPacket};
+use super::packet::{ErrorCounters, HeldPacket, Passage};
 
 /// Bytes of frames that may wait to be read.
 const SOCKET_BUFFER: usize = 16 << 20;
@@ -37,6 +37,8 @@ struct Port {
     batch: Batch,
     /// Frames to be sent out of this interface.
     outgoing: Vec<Vec<u8>>,
+    /// Frames that have come in by it.
+    came: Passage,
 }
 
 impl Port {
@@ -49,6 +51,7 @@ impl Port {
             output,
             batch: Batch::new(DATAGRAM),
             outgoing: Vec::new(),
+            came: Passage::default(),
         })
     }
 
@@ -98,7 +101,7 @@ impl PacketPair {
         };
         let port = |name: &str, index, input, output| {
             let (name, batch) = (name.to_owned(), Batch::new(DATAGRAM));
-            Port { name, index, input, output, batch, outgoing: Vec::new() }
+            Port { name, index, input, output, batch, outgoing: Vec::new(), came: Passage::default() }
         };
         let ports = [port(wan, wan_index, a, b), port(lan, lan_index, c, d)];
         Some(Self { ports, errors: ErrorCounters::default() })
@@ -108,23 +111,28 @@ impl PacketPair {
         &mut self.ports[direction.other() as usize].outgoing
     }
 
-    /// One received datagram becomes packets to queue, and frames that pass at once.
+    /// One received datagram becomes packets to queue.
     fn take_in(
         datagram: &[u8],
         vlan: Option<(u16, u16)>,
         direction: Direction,
         errors: &mut ErrorCounters,
+        came: &mut Passage,
         into: &mut Vec<(Direction, HeldPacket)>,
-        passing: &mut Vec<Vec<u8>>,
     ) {
         let Some((vnet, raw)) = Vnet::split(datagram) else { return };
         let cut = vnet.complete(raw, |mut bytes| {
             if let Some((tpid, tci)) = vlan {
                 frame::insert_vlan(&mut bytes, tpid, tci);
             }
-            passing.extend(HeldPacket::of_frame(bytes, direction, errors, into));
+            let packet = HeldPacket::of_frame(bytes, direction, errors);
+            came.note(packet.is_some());
+            into.extend(packet.map(|packet| (direction, packet)));
         });
-        errors.lost += u64::from(!cut);
+        if !cut {
+            errors.lost += 1;
+            came.note(false);
+        }
     }
 
     fn receive_from(
@@ -132,7 +140,6 @@ impl PacketPair {
         direction: Direction,
         into: &mut Vec<(Direction, HeldPacket)>,
     ) -> io::Result<bool> {
-        let mut passing = Vec::new();
         let port = &mut self.ports[direction as usize];
         // One batch in a step, so that a flood leaves time for the timers.
         let count = match port.batch.receive(port.input.as_fd()) {
@@ -140,6 +147,7 @@ impl PacketPair {
             // A frame the vnet header has no words for; the kernel has let go of it.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                 self.errors.lost += 1;
+                port.came.note(false);
                 return Ok(true);
             }
             // The interface is down or gone: told once, and by the monitor too.
@@ -148,9 +156,8 @@ impl PacketPair {
         };
         for (datagram, aux) in port.batch.iter_with_control(libc::SOL_PACKET, libc::PACKET_AUXDATA) {
             let vlan = aux.and_then(vlan_of);
-            Self::take_in(datagram, vlan, direction, &mut self.errors, into, &mut passing);
+            Self::take_in(datagram, vlan, direction, &mut self.errors, &mut port.came, into);
         }
-        self.out(direction).append(&mut passing);
         Ok(count == BATCH)
     }
 }
@@ -203,8 +210,18 @@ impl Channel for PacketPair {
     }
 
     fn error_counters(&mut self) -> ErrorCounters {
-        self.errors.lost += self.ports.iter().map(|p| dropped(&p.input)).sum::<u64>();
+        for port in &mut self.ports {
+            let dropped = dropped(&port.input);
+            self.errors.lost += dropped;
+            port.came.offered += dropped;
+            port.came.lost += dropped;
+        }
         self.errors
+    }
+
+    fn passages(&mut self) -> [Passage; 2] {
+        self.error_counters();
+        self.ports.each_ref().map(|port| port.came)
     }
 
     fn discard_late(&mut self) -> bool {
@@ -217,11 +234,11 @@ impl Channel for PacketPair {
     fn links_changed(&mut self) {
         for port in &mut self.ports {
             // An interface that comes back has a new number.
-            if let Ok(link) = Interface::find(&port.name)
-                && link.index != port.index
-                && let Ok((input, output)) = Port::sockets(link.index)
+            if let Ok(index) = nix::net::if_::if_nametoindex(port.name.as_str())
+                && index != port.index
+                && let Ok((input, output)) = Port::sockets(index)
             {
-                (port.input, port.output, port.index) = (input, output, link.index);
+                (port.input, port.output, port.index) = (input, output, index);
             }
         }
     }
@@ -253,13 +270,47 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_read_waits_as_a_flow_of_its_senders() {
+        let (mut errors, mut into) = (ErrorCounters::default(), Vec::new());
+        let mut take = |kind: [u8; 2], payload: &[u8]| {
+            let mut bytes = vec![0; VNET];
+            bytes.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+            bytes.extend(kind);
+            bytes.extend(payload);
+            bytes.resize(VNET + 1514, 0);
+            PacketPair::take_in(&bytes, None, Direction::Up, &mut errors, &mut Passage::default(), &mut into);
+            let (_, packet) = into.pop().unwrap();
+            assert_eq!((packet.header.len.0, packet.bytes.len()), (1500, 1514));
+            let key = packet.header.key;
+            (key.src().to_string(), key.dst().to_string(), key.proto.0)
+        };
+        let by_mac = ("fe80::200:0:1".to_owned(), "fe80::200:0:2".to_owned(), 255);
+        // An EtherType of nobody, MPLS, a third VLAN tag; nor does it help to look like IPv4.
+        assert_eq!(take([0x88, 0xb5], &[0x45; 40]), by_mac);
+        assert_eq!(take([0x88, 0x47], &[0; 40]), by_mac);
+        assert_eq!(take([0x88, 0xa8], &[0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 8, 0]), by_mac);
+        // IPv6 whose destination options claim 2048 bytes more than it has.
+        let mut options = vec![0x60, 0, 0, 0, 0, 8, 60, 64];
+        options.extend([0xfd; 16]);
+        options.extend([0xfc; 16]);
+        options.extend([59, 255, 0, 0, 0, 0, 0, 0]);
+        let (src, dst, proto) = take([0x86, 0xdd], &options);
+        assert!(src.starts_with("fdfd:") && dst.starts_with("fcfc:") && proto == 255, "{src} {dst}");
+        assert_eq!(errors.malformed, 1, "the last alone says it is IP");
+    }
+
+    #[test]
     fn a_packet_is_no_longer_than_its_frame() {
-        let (mut errors, mut into, mut passing) = (ErrorCounters::default(), Vec::new(), Vec::new());
-        for (claimed, len) in [(46, 60), (40, 60), (65_535, 60), (47, 60), (1486, 1500), (1487, 1500)] {
+        let (mut errors, mut came, mut into) = (ErrorCounters::default(), Passage::default(), Vec::new());
+        for (claimed, len) in
+            [(46, 60), (40, 60), (65_535, 60), (47, 60), (1486, 1500), (1487, 1500), (28, 1514)]
+        {
             let datagram = datagram(claimed, len);
-            PacketPair::take_in(&datagram, None, Direction::Down, &mut errors, &mut into, &mut passing);
+            PacketPair::take_in(&datagram, None, Direction::Down, &mut errors, &mut came, &mut into);
         }
+        assert_eq!(came, Passage { offered: 7, unqueued: 0, lost: 3 });
+        // The last carries 1472 bytes behind its packet, over the link too.
         let lengths: Vec<_> = into.iter().map(|(_, packet)| packet.header.len.0).collect();
-        assert_eq!((lengths, errors.malformed, passing.len()), (vec![46, 40, 1486], 3, 0));
+        assert_eq!((lengths, errors.malformed), (vec![46, 40, 1486, 1500], 3));
     }
 }

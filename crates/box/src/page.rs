@@ -35,14 +35,21 @@ const DASHBOARD: &str = include_str!("page/dashboard.html");
 const STYLE: &str = include_str!("page/dashboard.css");
 const SCRIPT: &str = include_str!("page/dashboard.js");
 
-/// Readers at a time. One more is turned away.
+/// Readers of other machines at a time. One more is turned away.
 const READERS: usize = 64;
+/// Readers of this machine at a time, who have places of their own: monitors of the box are among them.
+const READERS_HERE: usize = 64;
 /// How long a reader may take to ask.
 const ASKING: Duration = Duration::from_secs(5);
 /// How long a connection lasts at most.
 const CONNECTION: Duration = Duration::from_secs(30);
 /// Threads that wait for the engine's answer.
 const WAITING: usize = 4;
+
+/// Policy of the pages: a browser loads what the box itself serves, and nothing else. The first page has its style and
+/// script in it.
+const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
+                      connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'";
 
 /// Opens the page's socket.
 ///
@@ -77,7 +84,7 @@ pub fn serve(listener: TcpListener, publisher: Arc<StatusPublisher>) -> anyhow::
 
 async fn accept(listener: TcpListener, publisher: Arc<StatusPublisher>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let places = Arc::new(Semaphore::new(READERS));
+    let [others, here] = [READERS, READERS_HERE].map(|places| Arc::new(Semaphore::new(places)));
     let history = Arc::new(History::default());
     tokio::spawn(remember(publisher.clone(), history.clone()));
     loop {
@@ -86,6 +93,7 @@ async fn accept(listener: TcpListener, publisher: Arc<StatusPublisher>) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
+        let places = if reader.ip().to_canonical().is_loopback() { &here } else { &others };
         let Ok(place) = places.clone().try_acquire_owned() else { continue };
         let source = Source { publisher: publisher.clone(), history: history.clone() };
         tokio::spawn(async move {
@@ -177,6 +185,7 @@ async fn answer(
         .header("Content-Type", kind)
         .header("Cache-Control", "no-store")
         .header("X-Frame-Options", "DENY")
+        .header("Content-Security-Policy", POLICY)
         .body(Full::new(Bytes::from(body)));
     Ok(response.unwrap_or_default())
 }

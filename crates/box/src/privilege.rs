@@ -1,11 +1,16 @@
 //! What the box may do: asked for before anything is touched, given up when it is no longer needed.
 
+use std::fs::Metadata;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use caps::{CapSet, Capability, CapsHashSet};
 use narrows_netio::{identity, priority};
-use nix::unistd::{Gid, Uid, User};
+use nix::fcntl::{AtFlags, OFlag, open};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::unistd::{Gid, Uid, User, fchownat};
 use serde::{Deserialize, Serialize};
 
 /// Whom a box becomes where there is such a user and no other is named: packages make it.
@@ -42,14 +47,29 @@ impl Identity {
         needed.into_iter().find(lacks).map(|c| format!("{c} is missing; user = \"root\" says so"))
     }
 
-    /// Gives this file or folder to the user.
+    /// Gives this to the user.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn owns(self, path: &Path) -> anyhow::Result<()> {
+    pub fn owns(self, file: impl AsFd) -> anyhow::Result<()> {
         let owner = (Some(Uid::from_raw(self.user)), Some(Gid::from_raw(self.group)));
-        nix::unistd::chown(path, owner.0, owner.1)
-            .with_context(|| format!("cannot give {} to user {}", path.display(), self.user))
+        fchownat(file, "", owner.0, owner.1, AtFlags::AT_EMPTY_PATH)
+            .with_context(|| format!("cannot give a file to user {}", self.user))
+    }
+
+    /// Gives this socket to the user, which this process has just made in a folder that may be the user's. Whatever
+    /// else the user puts in its place stays whose it is.
+    ///
+    /// # Errors
+    /// If it is another file, or the kernel refuses.
+    pub fn owns_socket(self, path: &Path) -> anyhow::Result<()> {
+        let made = open_path(path, OFlag::empty())?;
+        let what = fstat(&made)?;
+        let is_ours = SFlag::from_bits_truncate(what.st_mode) & SFlag::S_IFMT == SFlag::S_IFSOCK
+            && what.st_uid == Uid::effective().as_raw()
+            && what.st_nlink == 1;
+        ensure!(is_ours, "somebody has put something else in the place of {}", path.display());
+        self.owns(made)
     }
 
     /// Makes a folder, if it is not there, for the user, or for root. One that is there becomes theirs only if it is
@@ -61,10 +81,25 @@ impl Identity {
         let ours = !path.exists() || path == Path::new(crate::RUN_DIR);
         std::fs::create_dir_all(path)?;
         if ours && Uid::effective().is_root() && Self::obstacle().is_none() {
+            // A link in its place is not followed: who owns the folder above may have put it there.
+            let folder = open_path(path, OFlag::O_DIRECTORY)?;
             // Without its privileges root may not write into the folders of others.
-            this.unwrap_or(Self { user: 0, group: 0 }).owns(path)?;
+            this.unwrap_or(Self { user: 0, group: 0 }).owns(folder)?;
         }
         Ok(())
+    }
+
+    /// Whether a file of this owner in this folder can be believed to be a box's: root's, this process's, that of the
+    /// folder's owner, or of whom boxes become by default; and in a folder where root alone makes files, anybody's to
+    /// whom root has given it.
+    #[must_use]
+    pub fn may_own(owner: u32, folder: &Path) -> bool {
+        let folder = std::fs::metadata(folder).ok();
+        let is_roots = |folder: &Metadata| folder.uid() == 0 && folder.mode() & 0o022 == 0;
+        owner == 0
+            || owner == Uid::effective().as_raw()
+            || folder.is_some_and(|folder| folder.uid() == owner || is_roots(&folder))
+            || User::from_name(USER).ok().flatten().is_some_and(|user| user.uid.as_raw() == owner)
     }
 
     /// This thread belongs to the user from now on.
@@ -73,6 +108,12 @@ impl Identity {
             format!("cannot become user {} (CAP_SETUID, CAP_SETGID): user = \"root\" says so", self.user)
         })
     }
+}
+
+/// Opens a file of any kind to look at it and to give it away; follows no link.
+fn open_path(path: &Path, kind: OFlag) -> anyhow::Result<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | kind;
+    open(path, flags, Mode::empty()).with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// Packets and rules: CAP_NET_ADMIN for queues, rules and interface settings, CAP_NET_RAW for packet sockets and
@@ -170,4 +211,32 @@ pub fn realtime() -> anyhow::Result<()> {
     priority::realtime(10, true).context(
         "cannot run in real time (SCHED_FIFO): CAP_SYS_NICE is missing; leave --realtime out, or run as root",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn whose_files_in_a_folder_are_a_boxs() {
+        if !Uid::effective().is_root() {
+            narrows_testing::skip(&narrows_testing::running(), "needs root");
+            return;
+        }
+        let folder = narrows_testing::Scratch::new("whose");
+        let (user, other) = (Identity { user: 65_533, group: 65_533 }, 65_532);
+        for (owner, mode, of_user, of_other) in [
+            (user, 0o755, true, false),
+            (user, 0o777, true, false),
+            (Identity { user: 0, group: 0 }, 0o755, true, true),
+            (Identity { user: 0, group: 0 }, 0o1777, false, false),
+        ] {
+            std::fs::set_permissions(&*folder, std::fs::Permissions::from_mode(mode)).unwrap();
+            owner.owns(open_path(&folder, OFlag::O_DIRECTORY).unwrap()).unwrap();
+            let may = |owner| Identity::may_own(owner, &folder);
+            assert_eq!((may(0), may(user.user), may(other)), (true, of_user, of_other), "{owner:?} {mode:o}");
+        }
+    }
 }

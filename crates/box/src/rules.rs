@@ -154,6 +154,18 @@ impl Tool {
         }
     }
 
+    /// Packets that these rules have sent to the queues, down and up, since they were put in; `None` where that is not
+    /// to be had for little.
+    ///
+    /// # Errors
+    /// If the packet filter cannot be asked.
+    pub fn offered(&self, rules: &Rules) -> std::io::Result<Option<[u64; 2]>> {
+        match self {
+            Self::Nft(_) => nft::offered(rules),
+            Self::Iptables(_) => Ok(None),
+        }
+    }
+
     fn put_in(&self, rules: &Rules) -> anyhow::Result<()> {
         match self {
             Self::Nft(queueing) => queueing.put_in(rules),

@@ -42,6 +42,8 @@ pub use link_setup::{bridged, bridges_cut, interfaces, largest};
 
 /// Longest time between two looks at the threads.
 const LOOK: Duration = Duration::from_millis(500);
+/// Time between two looks at the users' side. A host that has come is a user by its address until then.
+const NEWS: Duration = Duration::from_secs(5);
 /// Time that all links together have to report: less than a client waits.
 const STATUS: Duration = Duration::from_millis(700);
 /// Time that the links have to let go of what they hold.
@@ -72,9 +74,11 @@ pub fn run(source: &Source, write: impl FnMut(Notice) + Send + 'static) -> anyho
 fn set_up(source: &Source, links: Vec<Settings>, user: Option<Identity>, log: &Log) -> anyhow::Result<()> {
     let tell = &mut |notice| log.say(notice);
     // A bridge that stood in for a killed box still holds the interfaces.
-    for what in state::clean(&links[0].state_dir)? {
+    let cleaned = state::clean(&links[0].state_dir)?;
+    for what in cleaned.removed {
         tell(Notice::Warning(format!("removed what a killed box had left: {what}")));
     }
+    cleaned.refused.into_iter().for_each(|what| tell(Notice::Warning(what)));
     #[cfg(not(feature = "http"))]
     anyhow::ensure!(
         links[0].page.is_none(),
@@ -217,14 +221,19 @@ impl Process<'_> {
     ) -> anyhow::Result<Option<Successor>> {
         let timeout = PollTimeout::try_from(LOOK.as_millis()).unwrap_or(PollTimeout::MAX);
         let mut alive = service::Alive::new();
+        let mut asked = Instant::now();
         loop {
+            if asked.elapsed() >= NEWS {
+                self.links.iter_mut().zip(&self.setups).for_each(|(link, setup)| link.know(&setup.settings));
+                asked = Instant::now();
+            }
             let mut fds = [self.signals.as_fd(), publisher.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
             match poll(&mut fds, timeout) {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
                 Err(e) => return Err(e).context("poll"),
             }
-            // A process whose links all hang is to be started again.
-            if self.links.iter().any(Link::lives) {
+            // A process of which a link hangs is to be started again; those that have ended have said why.
+            if self.links.iter().filter(|link| link.ended.is_none()).all(Link::lives) {
                 alive.tell();
             }
             self.see_ended(publisher, tell)?;

@@ -291,6 +291,11 @@ impl Settings {
         lanes
     }
 
+    /// How many leading bits of an IPv6 address are a user's, down and up, where a discipline says so.
+    pub fn user_prefixes(&self) -> [Option<u8>; 2] {
+        self.lanes.each_ref().map(|lane| lane.discipline.user_prefix())
+    }
+
     /// Sets the largest IP packet of the link, as its interfaces tell.
     pub fn set_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;

@@ -26,7 +26,7 @@ use narrows_flow::Micros;
 use narrows_lists::NIL;
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::Instant;
-use narrows_users::{CircuitId, User};
+use narrows_users::User;
 use narrows_wire::{FlowKey, Header};
 
 use self::book::Book;
@@ -38,7 +38,7 @@ use super::packet::HeldPacket;
 
 pub use self::record::BYTES_PER_FLOW;
 
-/// Bits of an IPv6 address that are the user's (RFC 6177: a site has at least so many).
+/// Bits of an IPv6 address that are the user's where nothing else is known (RFC 6177: a site has at least so many).
 const IPV6_PREFIX: u8 = 64;
 
 /// What a packet in the box is remembered by; before it has been looked at, where to look.
@@ -75,10 +75,10 @@ impl Sight {
         now: Instant,
         direction: Direction,
         header: &Header,
-        circuit: Option<CircuitId>,
+        user: Option<User>,
     ) -> Mark {
         let place = self.place(direction, header);
-        self.arrived_at(place, now, direction, header, circuit)
+        self.arrived_at(place, now, direction, header, user)
     }
 
     /// Packets have come together. What is kept of their connections is fetched from memory for all of them at once,
@@ -87,7 +87,7 @@ impl Sight {
         packets.iter_mut().for_each(|(direction, p)| p.mark = self.place(*direction, &p.header));
         packets.iter().for_each(|(_, p)| self.fetch(p.mark));
         for (direction, p) in packets {
-            p.mark = self.arrived_at(p.mark, now, *direction, &p.header, p.circuit);
+            p.mark = self.arrived_at(p.mark, now, *direction, &p.header, p.user);
         }
     }
 
@@ -108,7 +108,7 @@ impl Sight {
         now: Instant,
         direction: Direction,
         header: &Header,
-        circuit: Option<CircuitId>,
+        user: Option<User>,
     ) -> Mark {
         if header.fragment {
             return Mark::default();
@@ -118,7 +118,7 @@ impl Sight {
         let d = direction as usize;
         let key = down(direction, header);
         let found = self.table.find(place.slot, &key);
-        let Some(slot) = found.or_else(|| self.make(came, place.slot, key, circuit)) else {
+        let Some(slot) = found.or_else(|| self.make(came, place.slot, key, user)) else {
             return Mark::default();
         };
         let (Some(record), Some(gaps)) =
@@ -140,8 +140,8 @@ impl Sight {
     }
 
     #[cold]
-    fn make(&mut self, now: Micros, bucket: u32, key: FlowKey, circuit: Option<CircuitId>) -> Option<u32> {
-        let user = circuit.map_or_else(|| User::of_bits(key.dst_bits(), IPV6_PREFIX), User::circuit);
+    fn make(&mut self, now: Micros, bucket: u32, key: FlowKey, user: Option<User>) -> Option<u32> {
+        let user = user.unwrap_or_else(|| User::of_bits(key.dst_bits(), IPV6_PREFIX));
         let user = self.book.user(user);
         let book = &mut self.book;
         self.table.make(bucket, Record::new(key, user, now), now, |old, gaps| old.give_up(now, gaps, book))

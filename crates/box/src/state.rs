@@ -3,21 +3,25 @@
 //!
 //! One file per box, named by its network namespace and interfaces. A living box holds a lock on its file; the kernel
 //! takes the lock away however the box dies. A file with content and without a lock is what a dead box left.
+//!
+//! The folder belongs to the user that boxes become, and root undoes what stands there. So nothing in it is believed
+//! that a box would not write ([`Changes::refusal`]), no link in it is followed, and no file counts that somebody else
+//! owns ([`open`]).
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
-use super::bypass;
+use super::bypass::{self, Bypass};
 use super::interface_names::overlap;
 use super::nfqueue;
 use super::privilege::Identity;
@@ -47,6 +51,9 @@ pub struct Changes {
     pub sysctls: Vec<Sysctl>,
     /// Its control socket.
     pub control: PathBuf,
+    /// Owner of the file, where these were read from one.
+    #[serde(skip)]
+    pub owner: Option<u32>,
 }
 
 impl Changes {
@@ -66,6 +73,38 @@ impl Changes {
         let same_wan = self.wan == other.wan;
         let shared = users || same_wan || across.contains(&true);
         users && same_wan || across == [true; 2] || shared && (self.exclusive || other.exclusive)
+    }
+
+    /// Whether this user is who wrote them; root's may be of anybody.
+    #[must_use]
+    pub fn is_of_their_owner(&self, user: Option<u32>) -> bool {
+        self.owner.is_some_and(|owner| owner == 0 || user == Some(owner))
+    }
+
+    /// Names a value that no box writes, if there is one.
+    fn refusal(&self) -> Option<String> {
+        let number = |chain: &str| chain.strip_prefix(rules::CHAIN_PREFIX)?.parse::<u16>().ok();
+        if let Some(chain) = self.chain.as_ref().filter(|chain| number(chain).is_none()) {
+            return Some(format!("a chain '{chain}'"));
+        }
+        if let Some(bridge) = self.bridge.as_ref().filter(|name| !Bypass::is_bridge_name(name)) {
+            return Some(format!("a bridge '{bridge}'"));
+        }
+        let other = self.sysctls.iter().find(|sysctl| !sysctl::is_ours(sysctl))?;
+        Some(format!("'{}' in {}", other.before, other.path.display()))
+    }
+
+    /// Forgets a socket outside this folder, so that a file here removes nothing elsewhere. A box that is to listen
+    /// there again removes it.
+    fn within(mut self, dir: &Path) -> Self {
+        let folder = self.control.parent();
+        let is_near = folder.is_some_and(|folder| folder == dir || folder == Path::new(crate::RUN_DIR));
+        let is_socket =
+            || fs::symlink_metadata(&self.control).is_ok_and(|found| found.file_type().is_socket());
+        if !is_near || !is_socket() {
+            self.control.clear();
+        }
+        self
     }
 
     /// Undoes all of it, as far as it is still there. Returns what was undone and what could not be.
@@ -137,7 +176,7 @@ impl Claim {
         }
         let path = path_of(dir, &changes.lan, &changes.wan)?;
         let file = lock(&path)?;
-        user.map_or(Ok(()), |user| user.owns(&path))?;
+        user.map_or(Ok(()), |user| user.owns(&*file))?;
         let claim = Self { file, path, changes, writing: None };
         claim.write()?;
         Ok(claim)
@@ -269,13 +308,7 @@ const LOOKED_AT: Duration = Duration::from_secs(1);
 fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     let until = Instant::now() + LOOKED_AT;
     loop {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .with_context(|| format!("cannot write the state file {}", path.display()))?;
+        let file = open(path, Some(0o644))?;
         let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(file) => file,
             Err((_, Errno::EWOULDBLOCK)) if Instant::now() < until => {
@@ -294,8 +327,40 @@ fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     }
 }
 
-/// The state files of this network namespace, with their content.
-fn files(dir: &Path) -> anyhow::Result<Vec<(PathBuf, Changes)>> {
+/// The largest state file: one with all names as long as they can be has a tenth of it.
+const LARGEST: u64 = 64 << 10;
+
+/// Opens a file in the folder of boxes, to be read and written; with `make`, one that is not there is made with these
+/// rights.
+///
+/// # Errors
+/// If it is no file, a link, has a second name, or belongs to somebody who may not run a box here.
+pub fn open(path: &Path, make: Option<u32>) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(make.is_some()).truncate(false).mode(make.unwrap_or(0));
+    open_as(&mut options, path).with_context(|| format!("cannot write the state file {}", path.display()))
+}
+
+fn open_as(options: &mut OpenOptions, path: &Path) -> anyhow::Result<File> {
+    // Not to wait for the other end of a pipe.
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let found = file.metadata()?;
+    ensure!(found.is_file() && found.nlink() <= 1, "it is no file of its own: look at it, and remove it");
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    ensure!(
+        Identity::may_own(found.uid(), folder),
+        "it belongs to user {}: look at it, and remove it",
+        found.uid()
+    );
+    Ok(file)
+}
+
+fn open_to_read(path: &Path) -> anyhow::Result<File> {
+    open_as(OpenOptions::new().read(true), path)
+}
+
+/// The state files of this network namespace, with their content, or why it is not believed.
+fn files(dir: &Path) -> anyhow::Result<Vec<(PathBuf, anyhow::Result<Changes>)>> {
     let prefix = prefix()?;
     let Ok(entries) = fs::read_dir(dir) else { return Ok(Vec::new()) };
     let ours = |path: &Path| {
@@ -304,17 +369,36 @@ fn files(dir: &Path) -> anyhow::Result<Vec<(PathBuf, Changes)>> {
     };
     let mut found = Vec::new();
     for path in entries.flatten().map(|e| e.path()).filter(|p| ours(p)) {
-        let mut text = String::new();
-        if File::open(&path).and_then(|mut f| f.read_to_string(&mut text)).is_ok() {
-            found.push((path, serde_json::from_str(&text).unwrap_or_default()));
+        match open_to_read(&path).and_then(|file| read(&file)) {
+            // Removed, or not ours to read.
+            Err(error)
+                if error
+                    .downcast_ref::<io::Error>()
+                    .is_some_and(|e| e.raw_os_error() != Some(libc::ELOOP)) => {}
+            changes => found.push((path, changes)),
         }
     }
     Ok(found)
 }
 
+/// Reads the notes of a box. One that was killed may have written half of it, or nothing: then nothing was changed yet.
+///
+/// # Errors
+/// If no box has written it.
+fn read(file: &File) -> anyhow::Result<Changes> {
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text)?;
+    let mut changes: Changes = serde_json::from_str(&text).unwrap_or_default();
+    changes.owner = Some(file.metadata()?.uid());
+    match changes.refusal() {
+        None => Ok(changes),
+        Some(what) => bail!("no box notes {what}"),
+    }
+}
+
 /// Whether a box holds this file.
 fn is_held(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = open_to_read(path) else { return false };
     Flock::lock(file, FlockArg::LockSharedNonblock).is_err()
 }
 
@@ -323,7 +407,16 @@ fn is_held(path: &Path) -> bool {
 /// # Errors
 /// If the namespace cannot be told.
 pub fn living(dir: &Path) -> anyhow::Result<Vec<Changes>> {
-    Ok(files(dir)?.into_iter().filter(|(path, _)| is_held(path)).map(|(_, changes)| changes).collect())
+    let held = files(dir)?.into_iter().filter(|(path, _)| is_held(path));
+    Ok(held.filter_map(|(_, changes)| changes.ok()).collect())
+}
+
+/// Words for a state file that is not believed.
+fn refused(path: &Path, error: &anyhow::Error) -> String {
+    format!(
+        "{} was not written by a box ({error:#}), and nothing was undone: look at it, and remove it",
+        path.display()
+    )
 }
 
 /// What dead boxes have left in this network namespace, for people.
@@ -331,11 +424,16 @@ pub fn living(dir: &Path) -> anyhow::Result<Vec<Changes>> {
 /// # Errors
 /// If the packet filter cannot be asked.
 pub fn leftovers(dir: &Path) -> anyhow::Result<Vec<String>> {
-    let mut left: Vec<_> = files(dir)?
-        .into_iter()
-        .filter(|(path, changes)| !is_held(path) && changes.pid != 0)
-        .map(|(_, t)| format!("a box on {} and {} (process {}) was killed", t.lan, t.wan, t.pid))
-        .collect();
+    let mut left = Vec::new();
+    for (path, changes) in files(dir)?.into_iter().filter(|(path, _)| !is_held(path)) {
+        match changes {
+            Ok(t) if t.pid == 0 => {}
+            Ok(t) => {
+                left.push(format!("a box on {} and {} (process {}) was killed", t.lan, t.wan, t.pid));
+            }
+            Err(error) => left.push(refused(&path, &error)),
+        }
+    }
     for (tool, chain) in orphans(&Tool::all(), &living(dir)?)? {
         left.push(format!("{} leads to a queue nobody listens on", tool.place(&chain)));
     }
@@ -369,19 +467,34 @@ fn orphans<'a>(tools: &'a [Tool], others: &[Changes]) -> anyhow::Result<Vec<(&'a
     Ok(found)
 }
 
-/// Undoes what dead boxes have left in this network namespace. Returns what was removed, for people.
+/// Outcome of [`clean`].
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// Changes that were undone, for people.
+    pub removed: Vec<String>,
+    /// State files that no box has written, for people. Nothing of them was done.
+    pub refused: Vec<String>,
+}
+
+/// Undoes what dead boxes have left in this network namespace.
 ///
 /// # Errors
 /// Names what could not be undone; everything else has been.
-pub fn clean(dir: &Path) -> anyhow::Result<Vec<String>> {
+pub fn clean(dir: &Path) -> anyhow::Result<Cleaned> {
     let tools = Tool::all();
-    let (mut removed, mut failed) = (Vec::new(), Vec::new());
+    let (mut cleaned, mut failed) = (Cleaned::default(), Vec::new());
     let others = living(dir)?;
     for (path, changes) in files(dir)? {
-        let Ok(file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
-        let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
-        let (done, not_done) = changes.undo(&others, &tools);
-        removed.extend(done);
+        if let Err(error) = changes {
+            cleaned.refused.push(refused(&path, &error));
+            continue;
+        }
+        let Ok(file) = open(&path, None) else { continue };
+        let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        // As it is now that nobody holds it.
+        let Ok(changes) = read(&lock) else { continue };
+        let (done, not_done) = changes.within(dir).undo(&others, &tools);
+        cleaned.removed.extend(done);
         if not_done.is_empty() {
             let _ = fs::remove_file(&path);
         }
@@ -389,10 +502,10 @@ pub fn clean(dir: &Path) -> anyhow::Result<Vec<String>> {
     }
     for (tool, chain) in orphans(&tools, &others)? {
         take_out(tool, &chain, &others)?;
-        removed.push(tool.place(&chain));
+        cleaned.removed.push(tool.place(&chain));
     }
     if failed.is_empty() {
-        Ok(removed)
+        Ok(cleaned)
     } else {
         bail!("left by a box that was killed, and not to be removed:\n  {}", failed.join("\n  "))
     }
@@ -423,6 +536,70 @@ mod tests {
             assert_eq!(one.excludes(&other), excludes, "{one:?} {other:?}");
             assert_eq!(other.excludes(&one), excludes, "{other:?} {one:?}");
         }
+    }
+
+    fn note(dir: &Path, text: &str) -> PathBuf {
+        let path = dir.join(format!("{}a-b.json", prefix().unwrap()));
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_no_box_writes_is_refused_and_stays() {
+        let dir = narrows_testing::Scratch::new("notes");
+        let victim = dir.join("victim");
+        let sysctl = |path: &str, before: &str, needed: &str| {
+            format!(r#"{{"pid":1,"sysctls":[{{"path":"{path}","before":"{before}","needed":"{needed}"}}]}}"#)
+        };
+        let known = "/proc/sys/net/bridge/bridge-nf-call-iptables";
+        for text in [
+            sysctl(&dir.join("created").display().to_string(), "a line of crontab", ""),
+            sysctl(known, "00", "1"),
+            sysctl(known, "0", ""),
+            sysctl("/proc/sys/net/bridge/../../kernel/core_pattern", "1", "1"),
+            r#"{"pid":1,"chain":"FILTER"}"#.to_owned(),
+            r#"{"pid":1,"chain":"NARROWS-1; flush ruleset"}"#.to_owned(),
+            r#"{"pid":1,"bridge":"eth0"}"#.to_owned(),
+            r#"{"pid":1,"bridge":"nrw-by1\nlink del eth0"}"#.to_owned(),
+        ] {
+            let path = note(&dir, &text);
+            let cleaned = clean(&dir).unwrap();
+            assert!(cleaned.removed.is_empty() && path.exists(), "{text}");
+            assert!(cleaned.refused[0].contains("was not written by a box"), "{:?}", cleaned.refused);
+            assert!(!dir.join("created").exists());
+            assert!(leftovers(&dir).unwrap()[0].contains("was not written by a box"));
+        }
+        // Of a file elsewhere that it calls its socket nothing is removed; nor of one here that is no socket.
+        fs::write(&victim, "kept").unwrap();
+        for control in [victim.clone(), dir.join("state").join("../victim"), PathBuf::from("/etc/passwd")] {
+            let path = note(&dir, &format!(r#"{{"pid":1,"control":"{}"}}"#, control.display()));
+            assert!(clean(&dir).unwrap().removed.is_empty() && !path.exists() && victim.exists());
+        }
+        // What a box does write is undone as ever.
+        let socket = dir.join("control.sock");
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        note(&dir, &format!(r#"{{"pid":1,"bridge":"nrw-by9999999","control":"{}"}}"#, socket.display()));
+        assert_eq!(clean(&dir).unwrap().removed, [socket.display().to_string()]);
+    }
+
+    #[test]
+    fn no_link_is_followed_and_no_second_name_of_a_file_taken() {
+        let dir = narrows_testing::Scratch::new("note-links");
+        let victim = dir.join("victim");
+        fs::write(&victim, r#"{"pid":1}"#).unwrap();
+        let path = dir.join(format!("{}a-b.json", prefix().unwrap()));
+        let plant: [fn(&Path, &Path) -> io::Result<()>; 2] =
+            [|from, to| std::os::unix::fs::symlink(from, to), |from, to| fs::hard_link(from, to)];
+        for plant in plant {
+            plant(&victim, &path).unwrap();
+            assert!(lock(&path).is_err() && open(&path.clone(), Some(0o600)).is_err());
+            assert_eq!(clean(&dir).unwrap().refused.len(), 1);
+            assert_eq!(fs::read_to_string(&victim).unwrap(), r#"{"pid":1}"#);
+            fs::remove_file(&path).unwrap();
+        }
+        // A link to nothing makes nothing.
+        std::os::unix::fs::symlink(dir.join("created"), &path).unwrap();
+        assert!(lock(&path).is_err() && !dir.join("created").exists());
     }
 
     #[test]

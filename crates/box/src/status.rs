@@ -33,10 +33,10 @@ pub struct Status {
     pub down: DirectionStatus,
     /// From the users to the wide network.
     pub up: DirectionStatus,
-    /// Packets that were no IP or contradicted themselves. They went on their way; those longer than their frame were
-    /// discarded.
+    /// Packets that contradicted themselves. They waited with what else of their user cannot be read; those longer than
+    /// their frame were discarded.
     pub malformed: u64,
-    /// Packets that the kernel let through unqueued because the box read too slowly.
+    /// Packets that the kernel let through unqueued, because the box read too slowly or its queue was full.
     pub unseen: u64,
     /// Packets lost before the box could see them, or that it could not send whole (packet sockets only).
     pub lost: u64,
@@ -102,6 +102,15 @@ pub struct DirectionStatus {
     pub overhead: u32,
     /// The discipline as it was asked for.
     pub discipline: String,
+    /// Packets that came to the box's place: those that arrived in the queue, the unqueued and the lost.
+    #[serde(default)]
+    pub offered: u64,
+    /// Packets that the kernel let through unqueued, because the box read too slowly or its queue was full.
+    #[serde(default)]
+    pub unqueued: u64,
+    /// Packets lost before they could be queued, or discarded because they contradict themselves.
+    #[serde(default)]
+    pub lost: u64,
     /// State of the discipline.
     pub report: Report,
 }

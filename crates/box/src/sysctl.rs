@@ -83,6 +83,15 @@ fn tagged(name: &str, inherited: &[Sysctl]) -> Option<Sysctl> {
     }
 }
 
+/// Whether this is a change that [`for_bridge`] makes: one of these files, and a switch that was off.
+#[must_use]
+pub fn is_ours(sysctl: &Sysctl) -> bool {
+    let mut known = CALLS.iter().chain(&TAGGED).map(|name| Path::new(BRIDGE).join(name));
+    known.any(|path| path == sysctl.path)
+        && ["0", "1"].contains(&sysctl.before.as_str())
+        && sysctl.needed == "1"
+}
+
 /// Makes a change.
 ///
 /// # Errors

@@ -9,11 +9,12 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use narrows_qdisc::{CircuitRates, Direction, Event};
 use narrows_units::Instant;
-use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Registry, User};
+use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Newcomers, Registry, User, UserHosts};
 use narrows_wire::FlowKey;
 
 use super::backend::Backend;
@@ -42,6 +43,10 @@ pub struct UserMap {
     ids: Vec<CircuitId>,
     registry: Registry,
     learned: Learned,
+    hosts: Arc<UserHosts>,
+    newcomers: Newcomers,
+    /// How many leading bits of an IPv6 address a setting says are a user's, down and up.
+    said: [Option<u8>; 2],
 }
 
 impl UserMap {
@@ -50,6 +55,37 @@ impl UserMap {
         self.ids = self.registry.number(circuits);
         self.circuits = circuits.clone();
         self.learned.clear();
+    }
+
+    /// Takes addresses of IPv6 for these hosts' from now on.
+    pub fn know(&mut self, hosts: Arc<UserHosts>) {
+        self.hosts = hosts;
+    }
+
+    /// Sets how many leading bits of an IPv6 address are a user's, down and up, where a setting says so.
+    pub fn say(&mut self, bits: [Option<u8>; 2]) {
+        self.said = bits;
+    }
+
+    /// User of a packet, where more is known than its address: a circuit's, or a host's.
+    pub fn whose(&mut self, direction: Direction, key: &FlowKey, link: LinkAddress) -> Option<User> {
+        let circuit = if self.ids.is_empty() { None } else { self.circuit(direction, key, link) };
+        circuit.map(User::circuit).or_else(|| self.host(direction, address(direction, key), link))
+    }
+
+    fn host(&mut self, direction: Direction, address: u128, link: LinkAddress) -> Option<User> {
+        let said = self.said[direction as usize];
+        let known = self.hosts.user(address, said);
+        if said.is_some_and(|bits| bits < 128) {
+            return known;
+        }
+        if let Some(mac) = link.mac.filter(|_| direction == Direction::Up) {
+            let user = known.unwrap_or_else(|| User::of_bits(address, 128));
+            self.newcomers.note(&self.hosts, mac, address, user);
+        }
+        let known = known?;
+        let new = || self.newcomers.find(address).unwrap_or(known);
+        Some(if User::is_ipv4(known.bits()) { known } else { new() })
     }
 
     /// The rates of one direction, by number.
@@ -78,7 +114,7 @@ impl UserMap {
 
     /// The circuit of a packet: by its user's address, else by what the link layer shows.
     pub fn circuit(&mut self, direction: Direction, key: &FlowKey, link: LinkAddress) -> Option<CircuitId> {
-        let address = if direction == Direction::Down { key.dst_bits() } else { key.src_bits() };
+        let address = address(direction, key);
         let by_address = self.circuits.of_address(address);
         let at = by_address.or_else(|| {
             let seen = self.circuits.of_link(link);
@@ -91,7 +127,15 @@ impl UserMap {
     }
 }
 
-/// A back end whose packets are told their circuits as they come.
+/// The user's address of a packet.
+const fn address(direction: Direction, key: &FlowKey) -> u128 {
+    match direction {
+        Direction::Down => key.dst_bits(),
+        Direction::Up => key.src_bits(),
+    }
+}
+
+/// A back end whose packets are told their users as they come.
 pub struct Sorted<'a, B> {
     pub backend: &'a mut B,
     pub users: &'a mut UserMap,
@@ -105,10 +149,8 @@ impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
     fn receive(&mut self, now: Instant, into: &mut Vec<(Direction, HeldPacket)>) -> io::Result<bool> {
         let before = into.len();
         let more = self.backend.receive(now, into);
-        if !self.users.ids.is_empty() {
-            for (direction, packet) in &mut into[before..] {
-                packet.circuit = self.users.circuit(*direction, &packet.header.key, packet.link);
-            }
+        for (direction, packet) in &mut into[before..] {
+            packet.user = self.users.whose(*direction, &packet.header.key, packet.link);
         }
         self.sight.arrived_together(now, &mut into[before..]);
         more

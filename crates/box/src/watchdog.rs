@@ -31,15 +31,19 @@ pub const LIMIT: Duration = Duration::from_millis(900);
 pub const BEAT: narrows_units::Duration = narrows_units::Duration::from_millis(250);
 /// How often the watchdog looks whether the rules stand.
 const LOOK: Duration = Duration::from_secs(5);
+/// Least time between two looks where packets were gone; an interface that is down has them go all the time.
+const SOON: Duration = Duration::from_millis(500);
 /// How long the watchdog may take to go.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the box tells in [`SIGN`] bytes, a word and the number of the link: it lives; it lives, has been late and wants
-/// to hear when its way is closed again; farewell, of all links; the link is let go, and no longer watched.
+/// to hear when its way is closed again; farewell, of all links; the link is let go, and no longer watched; it lives,
+/// and packets it had were gone, as when its rules are flushed.
 const ALIVE: u8 = b'.';
 const LATE: u8 = b'l';
 const FAREWELL: u8 = b'q';
 const GONE: u8 = b'g';
+const LOST: u8 = b'r';
 const SIGN: usize = 3;
 /// What the watchdog says when it is ready to judge.
 const READY: &str = "ready\n";
@@ -306,6 +310,16 @@ impl Watched {
     /// If the watchdog is gone.
     pub fn late(&mut self) -> io::Result<()> {
         self.say(LATE).unwrap_or(Ok(()))
+    }
+
+    /// Says that the loop lives and that packets were gone when their turn came: its rules may be, too. The next sign
+    /// is due later, so that many such packets are one look.
+    ///
+    /// # Errors
+    /// If the watchdog is gone.
+    pub fn look(&mut self, now: Instant) -> io::Result<()> {
+        self.last = now;
+        self.say(LOST).unwrap_or(Ok(()))
     }
 
     fn say(&self, word: u8) -> Option<io::Result<()>> {

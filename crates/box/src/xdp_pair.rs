@@ -16,7 +16,7 @@ use narrows_units::{Duration, Instant};
 use super::backend::Backend;
 use super::channel::Channel;
 use super::interface_names::Named;
-use super::packet::{ErrorCounters, HeldPacket};
+use super::packet::{ErrorCounters, HeldPacket, Passage};
 use super::watchdog;
 
 /// Frames taken from each port in a step, so that a flood leaves time for the timers.
@@ -30,6 +30,8 @@ struct Port {
     socket: XdpSocket,
     /// Frames to be sent out of this interface.
     outgoing: Vec<Vec<u8>>,
+    /// Frames that have come in by it.
+    came: Passage,
 }
 
 /// A back end on two ports of a bridge.
@@ -98,7 +100,13 @@ impl XdpPair {
         let port = |Named { name, link }: Named<'_>| -> anyhow::Result<Port> {
             let socket = XdpSocket::open(link.index, link.mtu, &gate)
                 .with_context(|| format!("{name} cannot be read by AF_XDP"))?;
-            Ok(Port { name: name.to_owned(), index: link.index, socket, outgoing: Vec::new() })
+            Ok(Port {
+                name: name.to_owned(),
+                index: link.index,
+                socket,
+                outgoing: Vec::new(),
+                came: Passage::default(),
+            })
         };
         let ports = [port(wan)?, port(lan)?];
         let (errors, shown) = (ErrorCounters::default(), Instant::ZERO);
@@ -126,14 +134,16 @@ impl XdpPair {
 
     fn receive_from(&mut self, direction: Direction, into: &mut Vec<(Direction, HeldPacket)>) -> bool {
         let [down, up] = &mut self.ports;
-        let (from, to) = if direction == Direction::Down { (down, up) } else { (up, down) };
-        let errors = &mut self.errors;
+        let from = if direction == Direction::Down { down } else { up };
+        let (errors, came) = (&mut self.errors, &mut from.came);
         let count = from.socket.receive(BATCH, |bytes| {
             let mut bytes = bytes.to_vec();
             if let Some(ip_at) = frame::ip_offset(&bytes) {
                 frame::finish_checksum(&mut bytes, ip_at);
             }
-            to.outgoing.extend(HeldPacket::of_frame(bytes, direction, errors, into));
+            let packet = HeldPacket::of_frame(bytes, direction, errors);
+            came.note(packet.is_some());
+            into.extend(packet.map(|packet| (direction, packet)));
         });
         count == BATCH
     }
@@ -176,8 +186,18 @@ impl Channel for XdpPair {
     }
 
     fn error_counters(&mut self) -> ErrorCounters {
-        self.errors.lost += self.ports.iter_mut().map(|port| port.socket.dropped()).sum::<u64>();
+        for port in &mut self.ports {
+            let dropped = port.socket.dropped();
+            self.errors.lost += dropped;
+            port.came.offered += dropped;
+            port.came.lost += dropped;
+        }
         self.errors
+    }
+
+    fn passages(&mut self) -> [Passage; 2] {
+        self.error_counters();
+        self.ports.each_ref().map(|port| port.came)
     }
 
     fn links_changed(&mut self) {

@@ -1,6 +1,7 @@
 //! Network interfaces: what they are, and when they come and go (rtnetlink, RFC 3549 and linux/rtnetlink.h).
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use anyhow::{Context, bail};
@@ -22,6 +23,8 @@ pub struct Interface {
     pub mtu: u32,
     /// The bridge it is a port of.
     pub bridge: Option<u32>,
+    /// Whether it is a line with one other end (IFF_POINTOPOINT).
+    pub point_to_point: bool,
     /// Its Ethernet address; zeros where it has none.
     pub address: [u8; 6],
 }
@@ -105,6 +108,7 @@ fn parse(message: &[u8]) -> Option<Interface> {
     let mut link = Interface {
         index: u32_at(message, 20)?,
         up: u32_at(message, 24)? & libc::IFF_UP as u32 != 0,
+        point_to_point: u32_at(message, 24)? & libc::IFF_POINTOPOINT as u32 != 0,
         ..Interface::default()
     };
     let (mut master, mut kind) = (None, &[][..]);
@@ -122,6 +126,75 @@ fn parse(message: &[u8]) -> Option<Interface> {
     }
     link.bridge = master.filter(|_| kind.starts_with(b"bridge"));
     Some(link)
+}
+
+/// A neighbour of this machine: who has this address behind an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Number of the interface.
+    pub interface: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+}
+
+impl Neighbour {
+    /// All neighbours that the kernel knows by their Ethernet address, at most `most`.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked.
+    pub fn all(most: usize) -> io::Result<Vec<Self>> {
+        let socket = route_socket(0)?;
+        let mut request = Vec::new();
+        request.extend(28u32.to_ne_bytes());
+        request.extend(libc::RTM_GETNEIGH.to_ne_bytes());
+        request.extend((libc::NLM_F_REQUEST as u16 | libc::NLM_F_DUMP as u16).to_ne_bytes());
+        request.extend([0; 8]);
+        // struct ndmsg: family, padding, interface, state, flags, type.
+        request.extend([0; 12]);
+        send(socket.as_raw_fd(), &request, MsgFlags::empty())?;
+        let (mut all, mut reply) = (Vec::new(), vec![0; 64 << 10]);
+        loop {
+            // The kernel goes on within the call that reads.
+            let len = recv(socket.as_raw_fd(), &mut reply, MsgFlags::MSG_DONTWAIT)?;
+            let mut rest = &reply[..len];
+            while let Some(message) = u32_at(rest, 0).and_then(|len| rest.get(..len as usize)) {
+                let kind = i32::from(u16_at(message, 4).unwrap_or_default());
+                if kind == libc::NLMSG_DONE || kind == libc::NLMSG_ERROR || all.len() >= most {
+                    return Ok(all);
+                }
+                all.extend(neighbour(message));
+                rest = rest.get(message.len().max(4).next_multiple_of(4)..).unwrap_or(&[]);
+            }
+            if len == 0 {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn neighbour(message: &[u8]) -> Option<Neighbour> {
+    /// States in which the Ethernet address is known (linux/neighbour.h): reachable, stale, delay, probe, permanent.
+    const KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x80;
+    /// Attributes (linux/neighbour.h).
+    const NDA_DST: u16 = 1;
+    const NDA_LLADDR: u16 = 2;
+    if u16_at(message, 4)? != libc::RTM_NEWNEIGH || u16_at(message, 24)? & KNOWN == 0 {
+        return None;
+    }
+    let (mut address, mut mac) = (None, None);
+    for (attribute, value) in attributes(message.get(28..)?) {
+        match attribute {
+            NDA_DST => {
+                let v4 = <[u8; 4]>::try_from(value).map(IpAddr::from).ok();
+                address = v4.or_else(|| <[u8; 16]>::try_from(value).map(IpAddr::from).ok());
+            }
+            NDA_LLADDR => mac = value.try_into().ok(),
+            _ => {}
+        }
+    }
+    Some(Neighbour { interface: u32_at(message, 20)?, address: address?, mac: mac? })
 }
 
 /// Tells when interfaces come, go or change.
@@ -175,16 +248,43 @@ mod tests {
         assert!(error.contains("'no-such-if'"), "{error}");
     }
 
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut a = Vec::new();
+        a.extend((4 + value.len() as u16).to_ne_bytes());
+        a.extend(kind.to_ne_bytes());
+        a.extend(value);
+        a.resize(a.len().next_multiple_of(4), 0);
+        a
+    }
+
+    #[test]
+    fn neighbours_with_both_addresses() {
+        assert!(Neighbour::all(1000).is_ok());
+        let message = |state: u16, address: &[u8]| {
+            let mut m = vec![0; 28];
+            m[4..6].copy_from_slice(&libc::RTM_NEWNEIGH.to_ne_bytes());
+            m[20] = 7;
+            m[24..26].copy_from_slice(&state.to_ne_bytes());
+            m.extend(attribute(1, address));
+            m.extend(attribute(2, &[2, 0, 0, 0, 0, 9]));
+            m
+        };
+        let v6 = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        for (address, text) in [(&[10, 0, 0, 1][..], "10.0.0.1"), (&v6, "fd00::1")] {
+            // NUD_STALE, and NUD_FAILED.
+            let stale = message(4, address);
+            let found = neighbour(&stale).unwrap();
+            assert_eq!((found.interface, found.mac), (7, [2, 0, 0, 0, 0, 9]));
+            assert_eq!(found.address.to_string(), text);
+            assert_eq!(neighbour(&message(0x20, address)), None);
+            for n in 0..stale.len() {
+                let _ = neighbour(&stale[..n]);
+            }
+        }
+    }
+
     #[test]
     fn a_port_of_a_bridge() {
-        let attribute = |kind: u16, value: &[u8]| {
-            let mut a = Vec::new();
-            a.extend((4 + value.len() as u16).to_ne_bytes());
-            a.extend(kind.to_ne_bytes());
-            a.extend(value);
-            a.resize(a.len().next_multiple_of(4), 0);
-            a
-        };
         let mut m = vec![0; 32];
         m[4..6].copy_from_slice(&libc::RTM_NEWLINK.to_ne_bytes());
         m[20] = 7;
@@ -194,7 +294,9 @@ mod tests {
         m.extend(attribute(libc::IFLA_LINKINFO, &attribute(libc::IFLA_INFO_SLAVE_KIND, b"bridge\0")));
         m.extend(attribute(libc::IFLA_ADDRESS, &[2, 0, 0, 0, 0, 9]));
         let address = [2, 0, 0, 0, 0, 9];
-        assert_eq!(parse(&m), Some(Interface { index: 7, up: true, mtu: 1500, bridge: Some(3), address }));
+        let expected =
+            Interface { index: 7, up: true, mtu: 1500, bridge: Some(3), point_to_point: false, address };
+        assert_eq!(parse(&m), Some(expected));
         for n in 0..m.len() {
             let _ = parse(&m[..n]);
         }

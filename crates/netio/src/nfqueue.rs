@@ -7,7 +7,6 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use narrows_wire::{Header, WireError};
 use nix::sys::socket::{self as sockets, AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType};
 
 const NLMSG_HEADER: usize = 16;
@@ -130,10 +129,10 @@ pub enum QueueMessage<'a> {
     Packet {
         /// Its number.
         id: u32,
-        /// Its bytes from the IP header on, perhaps cut.
+        /// Its bytes from behind the frame's header on, perhaps cut.
         bytes: &'a [u8],
-        /// Its headers, or what is wrong with them.
-        header: Result<Header, WireError>,
+        /// Whether it is one of IP, as its frame or hook says.
+        is_ip: bool,
         /// The MAC address of its sender, where it came by Ethernet.
         mac: Option<[u8; 6]>,
         /// Its VLAN, where a bridge shows it.
@@ -189,14 +188,18 @@ fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
     if kind != SUBSYS_QUEUE | libc::NFQNL_MSG_PACKET as u16 {
         return None;
     }
-    let (mut id, mut bytes, mut mac, mut vlan) = (None, &[][..], None, None);
+    let (mut id, mut is_ip, mut bytes, mut mac, mut vlan) = (None, true, &[][..], None, None);
     let mut attrs = m.get(NLMSG_HEADER + NFGEN..)?;
     while let Some(len) = u16_at(attrs, 0).map(usize::from).filter(|&l| l >= ATTR_HEADER) {
         // The two top bits are flags (nested, byte order).
         let kind = i32::from(u16_at(attrs, 2)? & 0x3fff);
         let value = attrs.get(ATTR_HEADER..len)?;
         match kind {
-            libc::NFQA_PACKET_HDR => id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?)),
+            libc::NFQA_PACKET_HDR => {
+                id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?));
+                // Of struct nfqnl_msg_packet_hdr the protocol, an EtherType; on a bridge any.
+                is_ip = matches!(value.get(4..6)?, [0x08, 0x00] | [0x86, 0xdd]);
+            }
             libc::NFQA_PAYLOAD => bytes = value,
             libc::NFQA_HWADDR => mac = sender(value),
             libc::NFQA_VLAN => vlan = vlan_number(value),
@@ -204,7 +207,7 @@ fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
         }
         attrs = attrs.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Some(QueueMessage::Packet { id: id?, bytes, header: narrows_wire::parse(bytes), mac, vlan })
+    Some(QueueMessage::Packet { id: id?, bytes, is_ip, mac, vlan })
 }
 
 /// The address in a struct nfqnl_msg_packet_hw, if it is one of Ethernet.
@@ -264,7 +267,7 @@ mod tests {
         d.extend(answer);
         let heard: Vec<_> = messages(&d).collect();
         assert!(matches!(heard[0], QueueMessage::Packet { id: 1, bytes: [0x45, 0x45, 0x45], .. }));
-        assert!(matches!(heard[1], QueueMessage::Packet { id: 2, header: Err(WireError::Truncated), .. }));
+        assert!(matches!(heard[1], QueueMessage::Packet { id: 2, is_ip: true, bytes: [], .. }));
         assert!(matches!(&heard[2], QueueMessage::Answer(Err(e)) if e.raw_os_error() == Some(libc::EPERM)));
         assert_eq!(heard.len(), 3);
     }

@@ -57,7 +57,7 @@ pub struct DrrConfig {
     pub perturb: Duration,
     /// Bytes of a turn; zero: the link's largest packet.
     pub quantum: u32,
-    /// How many leading bits of an IPv6 address are a user's.
+    /// How many leading bits of an IPv6 address are a user's; 0 for as the driver tells of each packet.
     pub user_prefix: u32,
 }
 
@@ -71,7 +71,7 @@ impl Default for DrrConfig {
             buckets: 1024,
             perturb: Duration::ZERO,
             quantum: 0,
-            user_prefix: 64,
+            user_prefix: 0,
         }
     }
 }
@@ -85,7 +85,8 @@ keys! {
     buckets: Number(1, 65_536), "queues that flows are hashed into (`share=hash`)";
     perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever (`share=hash`)";
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: the link's largest packet";
-    user_prefix: Number(1, 128), "IPv6 prefix of a user (`share=user`)";
+    user_prefix: Number(0, 128),
+        "IPv6 prefix of a user (`share=user`); 0: as the box finds it, and 64 elsewhere";
 }
 
 /// Smaller quanta would go round hundreds of times for one large packet.
@@ -160,7 +161,7 @@ impl<P: Packet> Drr<P> {
         let quantum = i32::try_from(quantum.max(u64::from(LEAST_QUANTUM))).unwrap_or(i32::MAX);
         let mut queues = FairQueues::new(classifier, limit, measure, longest, quantum);
         if config.share == Queues::User {
-            let rule = UserRule { side: link.users, ipv6_prefix: config.user_prefix as u8 };
+            let rule = UserRule { side: link.users, ipv6_prefix: crate::users::prefix(config.user_prefix) };
             let users = LaneUsers::new(rule, link.rate, limit, quantum, seed);
             queues.by_user = Some(Box::new(users));
         }

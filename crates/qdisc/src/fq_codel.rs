@@ -80,7 +80,7 @@ pub struct FqCodelConfig {
     pub spare: Spare,
     /// Among whom the link is shared.
     pub share: FlowsOrUsers,
-    /// How many leading bits of an IPv6 address are a user's.
+    /// How many leading bits of an IPv6 address are a user's; 0 for as the driver tells of each packet.
     pub user_prefix: u32,
 }
 
@@ -97,7 +97,7 @@ impl Default for FqCodelConfig {
             ecn: true,
             spare: Spare::Link,
             share: FlowsOrUsers::Flow,
-            user_prefix: 64,
+            user_prefix: 0,
         }
     }
 }
@@ -117,7 +117,8 @@ keys! {
         "CoDel leaves alone what has no more than one packet waiting: the flow's `queue` (RFC 8289, ns-3), or the \
          `link` (Linux)";
     share: Choice(), "whom the link is shared among: flows, or users first";
-    user_prefix: Number(1, 128), "IPv6 prefix of a user (`share=user`)";
+    user_prefix: Number(0, 128),
+        "IPv6 prefix of a user (`share=user`); 0: as the box finds it, and 64 elsewhere";
 }
 
 impl Settings for FqCodelConfig {
@@ -141,7 +142,7 @@ impl DisciplineSettings for FqCodelConfig {
 
 impl FqCodelConfig {
     const fn users(&self, link: &ShaperConfig) -> UserRule {
-        UserRule { side: link.users, ipv6_prefix: self.user_prefix as u8 }
+        UserRule { side: link.users, ipv6_prefix: crate::users::prefix(self.user_prefix) }
     }
 }
 

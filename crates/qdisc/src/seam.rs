@@ -7,7 +7,7 @@
 use core::any::Any;
 
 use narrows_units::{Bytes, Dscp, Instant};
-use narrows_users::CircuitId;
+use narrows_users::{CircuitId, User};
 use narrows_wire::{FlowKey, Header};
 
 use crate::users::CircuitRates;
@@ -32,6 +32,10 @@ pub trait Packet {
     /// The circuit of the packet's user, where the driver knows circuits and this is one's.
     fn circuit(&self) -> Option<CircuitId> {
         None
+    }
+    /// The packet's user, where the driver knows more than its addresses say: a circuit, or whose an address is.
+    fn user(&self) -> Option<User> {
+        self.circuit().map(User::circuit)
     }
     /// Length of the IP packet.
     fn len(&self) -> Bytes {

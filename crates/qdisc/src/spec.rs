@@ -132,6 +132,18 @@ disciplines! {
 }
 
 impl Spec {
+    /// How many leading bits of an IPv6 address it says are a user's, if it says so.
+    #[must_use]
+    pub fn user_prefix(&self) -> Option<u8> {
+        let setting = match self {
+            Self::Drr(config) => config.user_prefix,
+            Self::FqCodel(config) => config.user_prefix,
+            Self::Taq(config) => config.common.user_prefix,
+            _ => 0,
+        };
+        u8::try_from(setting).ok().filter(|bits| *bits > 0)
+    }
+
     /// Whether it shares the link between users first, and keeps to the rates of circuits.
     #[must_use]
     pub const fn shares_between_users(&self) -> bool {

@@ -528,7 +528,16 @@ impl<S> Users<S> {
     }
 }
 
+/// Leading bits of an IPv6 address that are a user's where neither a setting nor the driver tells: a site has at least
+/// so many (RFC 6177).
+const SITE: u8 = 64;
+
+/// Reads the setting `user_prefix`, of which 0 says nothing.
+pub const fn prefix(setting: u32) -> u8 {
+    if setting == 0 { SITE } else { setting as u8 }
+}
+
 /// The user of a packet, if its flow shows no more than the packet itself.
 pub fn user_of<P: Packet>(rule: &UserRule, packet: &P) -> User {
-    packet.circuit().map_or_else(|| rule.user(&packet.header().key, None), User::circuit)
+    packet.user().unwrap_or_else(|| rule.user(&packet.header().key, None))
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A MAC address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,38 +44,68 @@ pub struct LinkAddress {
     pub vlan: Option<u16>,
 }
 
-/// Addresses remembered at once.
+/// Addresses remembered at once, and of one circuit: a household's, or a village router's.
 const REMEMBERED: usize = 1 << 16;
+const OF_A_CIRCUIT: usize = 1 << 10;
+/// Packets in a row from another circuit, with none from its own between them, until an address is believed to have
+/// moved there: who writes a neighbour's address as its own does not have that neighbour's downloads by it.
+const MOVED: u8 = 64;
 
 /// Which addresses were seen to come from which circuit's MAC address or VLAN. Where the way in shows the link layer
-/// of one direction only, the other direction's packets are found by that. When it is full it begins again: whoever is
-/// there is soon seen again.
+/// of one direction only, the other direction's packets are found by that. A circuit with more than it may have forgets
+/// its own oldest; when all is full nothing new is learned of circuits that have none, so that none loses by another.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
-    seen: BTreeMap<u128, u32>,
+    /// Circuit of an address, and how many packets in a row another claimed it.
+    seen: BTreeMap<u128, (u32, u8)>,
+    /// Addresses of each circuit, the oldest first.
+    of: BTreeMap<u32, VecDeque<u128>>,
 }
 
 impl Learned {
     /// This address belongs to that circuit.
     pub fn note(&mut self, address: u128, circuit: u32) {
-        if self.seen.get(&address) == Some(&circuit) {
-            return;
+        if let Some((of, claims)) = self.seen.get_mut(&address) {
+            if *of == circuit {
+                *claims = 0;
+                return;
+            }
+            *claims += 1;
+            if *claims < MOVED {
+                return;
+            }
+            self.forget(address);
         }
-        if self.seen.len() >= REMEMBERED {
-            self.seen.clear();
+        let mine = self.of.get(&circuit).map_or(0, VecDeque::len);
+        if mine >= OF_A_CIRCUIT || self.seen.len() >= REMEMBERED {
+            let Some(oldest) = self.of.get(&circuit).and_then(|all| all.front().copied()) else { return };
+            self.forget(oldest);
         }
-        self.seen.insert(address, circuit);
+        self.seen.insert(address, (circuit, 0));
+        self.of.entry(circuit).or_default().push_back(address);
+    }
+
+    fn forget(&mut self, address: u128) {
+        let Some((circuit, _)) = self.seen.remove(&address) else { return };
+        if let Some(all) = self.of.get_mut(&circuit) {
+            // The oldest, but for one that has moved.
+            let at = all.iter().position(|one| *one == address);
+            if let Some(at) = at {
+                all.remove(at);
+            }
+        }
     }
 
     /// The circuit of an address.
     #[must_use]
     pub fn find(&self, address: u128) -> Option<u32> {
-        if self.seen.is_empty() { None } else { self.seen.get(&address).copied() }
+        if self.seen.is_empty() { None } else { self.seen.get(&address).map(|seen| seen.0) }
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
         self.seen.clear();
+        self.of.clear();
     }
 }
 
@@ -94,12 +124,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn one_circuit_takes_nothing_from_another() {
         let mut learned = Learned::default();
-        (0..REMEMBERED as u128 + 10).for_each(|a| learned.note(a, 1));
-        assert_eq!(
-            (learned.seen.len(), learned.find(3), learned.find(REMEMBERED as u128)),
-            (10, None, Some(1))
-        );
+        learned.note(7, 2);
+        // A user that sends from made-up addresses, and from its neighbour's once.
+        (0..REMEMBERED as u128 * 2).for_each(|a| learned.note(1000 + a, 1));
+        learned.note(7, 1);
+        assert_eq!(learned.seen.len(), OF_A_CIRCUIT + 1);
+        assert_eq!((learned.find(7), learned.find(1000)), (Some(2), None));
+        assert_eq!(learned.find(1000 + REMEMBERED as u128 * 2 - 1), Some(1));
+        // Many circuits that do so fill it, and a new one learns nothing.
+        for circuit in 10..100 {
+            (0..OF_A_CIRCUIT as u128).for_each(|a| learned.note((u128::from(circuit) << 32) + a, circuit));
+        }
+        learned.note(8, 3);
+        assert_eq!((learned.seen.len(), learned.find(7), learned.find(8)), (REMEMBERED, Some(2), None));
+    }
+
+    #[test]
+    fn an_address_moves_when_its_circuit_is_silent() {
+        let mut learned = Learned::default();
+        learned.note(7, 1);
+        (1..MOVED).for_each(|_| learned.note(7, 2));
+        learned.note(7, 1);
+        (1..MOVED).for_each(|_| learned.note(7, 2));
+        assert_eq!(learned.find(7), Some(1));
+        learned.note(7, 2);
+        assert_eq!(learned.find(7), Some(2));
+        assert_eq!((learned.of[&1].len(), learned.of[&2].len()), (0, 1));
     }
 }

@@ -13,6 +13,13 @@ pub struct Prefix {
 }
 
 impl Prefix {
+    /// The addresses of IPv6 whose first `bits` bits, up to 128, are those of this one.
+    #[must_use]
+    pub const fn of(address: Ipv6Addr, bits: u8) -> Self {
+        let bits = if bits > 128 { 128 } else { bits };
+        Self { first: address.to_bits() & !u128::MAX.unbounded_shr(bits as u32), bits }
+    }
+
     const fn last(self) -> u128 {
         self.first | u128::MAX.unbounded_shr(self.bits as u32)
     }

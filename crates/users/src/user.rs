@@ -33,11 +33,17 @@ impl User {
     /// The same of an address as a [`FlowKey`] keeps it.
     #[must_use]
     pub const fn of_bits(bits: u128, ipv6_prefix: u8) -> Self {
-        if bits >> 32 == IPV4 >> 32 || ipv6_prefix >= 128 {
+        if Self::is_ipv4(bits) || ipv6_prefix >= 128 {
             return Self(bits);
         }
         let kept = if ipv6_prefix == 0 { 0 } else { u128::MAX << (128 - ipv6_prefix as u32) };
         Self(bits & kept)
+    }
+
+    /// Whether an address as a [`FlowKey`] keeps it is one of IPv4.
+    #[must_use]
+    pub const fn is_ipv4(bits: u128) -> bool {
+        bits >> 32 == IPV4 >> 32
     }
 
     /// The user that a circuit is.

@@ -4,9 +4,8 @@
 //! It is left where the next start is said to come (`--replace`), as when a service manager restarts the box. It names
 //! users' addresses: only its owner may read it, and it is gone once read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,6 +13,7 @@ use narrows_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::link_state::FORMAT;
+use crate::state;
 
 /// Older than this, flows have gone on too far without the box.
 const FRESH: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub struct FlowsFile {
 }
 
 fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
 impl FlowsFile {
@@ -47,13 +47,11 @@ impl FlowsFile {
     pub fn open(claim: &Path, now: Instant) -> anyhow::Result<Self> {
         let path = claim.with_extension("flows");
         let open = || {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            let mut file = options.open(&path)?;
+            let mut file = state::open(&path, Some(0o600))?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             file.set_len(0)?;
-            Ok::<_, std::io::Error>((file, bytes))
+            Ok::<_, anyhow::Error>((file, bytes))
         };
         let (file, bytes) = open().with_context(|| format!("cannot write {}", path.display()))?;
         let content = postcard::from_bytes::<Content>(&bytes)
@@ -82,6 +80,7 @@ impl FlowsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn it_is_read_once_and_soon() {

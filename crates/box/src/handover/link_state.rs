@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::EngineState;
 use crate::lane::LaneState;
-use crate::packet::HeldPacket;
+use crate::packet::{HeldPacket, header_of_frame, header_of_packet};
 use crate::sight::Mark;
 
 /// Number of the format in which a box tells what it knows. Any change of what is told raises it: the bytes do not
@@ -52,7 +52,13 @@ impl From<&HeldPacket> for Waiting {
 impl Waiting {
     /// `None` if it is no packet after all.
     fn packet(self) -> Option<HeldPacket> {
-        let header = narrows_wire::parse(self.bytes.get(usize::from(self.ip_at)..)?).ok()?;
+        let ip_at = usize::from(self.ip_at);
+        if ip_at > self.bytes.len() {
+            return None;
+        }
+        let mac = self.mac.map(Mac);
+        let (header, _) =
+            if ip_at == 0 { header_of_packet(&self.bytes, mac) } else { header_of_frame(&self.bytes, ip_at) };
         Some(HeldPacket {
             id: self.id,
             direction: if self.down { Direction::Down } else { Direction::Up },
@@ -61,7 +67,7 @@ impl Waiting {
             ip_at: self.ip_at,
             header,
             link: LinkAddress { mac: self.mac.map(Mac), vlan: self.vlan },
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes: self.bytes,
         })
@@ -156,7 +162,8 @@ mod tests {
     use super::*;
 
     fn packet(id: u32) -> HeldPacket {
-        let mut bytes = vec![0xee; 14];
+        let mut bytes = vec![0xee; 12];
+        bytes.extend([8, 0]);
         bytes.extend([0x45, 0x02, 0, 44, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         bytes
             .extend([0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x10, 3, 0xe8, 0, 0, 0, 0, 1, 2, 3, 4]);
@@ -169,7 +176,7 @@ mod tests {
             ip_at: 14,
             header,
             link: LinkAddress { mac: Some(Mac([2, 0, 0, 0, 0, 1])), vlan: Some(7) },
-            circuit: None,
+            user: None,
             mark: Mark::default(),
             bytes,
         }

@@ -20,7 +20,7 @@ impl<C: Channel> Live<C> {
     pub fn resume(&mut self, mut state: EngineState<HeldPacket>) -> anyhow::Result<()> {
         for lane in &mut state {
             for packet in lane.waiting.iter_mut().chain(&mut lane.held) {
-                packet.circuit = self.users.circuit(packet.direction, &packet.header.key, packet.link);
+                packet.user = self.users.whose(packet.direction, &packet.header.key, packet.link);
             }
         }
         let resumed = self.engine.resume(now(), state, &mut self.channel);

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 
+use narrows_users::UserHosts;
 use nix::sys::eventfd::EventFd;
 
 use crate::handover::Handed;
@@ -22,6 +23,8 @@ pub enum Order {
     },
     /// Adopt these settings, for which all links are ready.
     Adopt(Box<Settings>),
+    /// Take addresses of IPv6 for these hosts'.
+    Know(Arc<UserHosts>),
     /// Stop between two packets and tell all that is known; go on unless it is taken.
     HandOver {
         /// Receiver of what is told.

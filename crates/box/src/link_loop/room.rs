@@ -11,6 +11,7 @@ use super::Live;
 use crate::channel::Channel;
 use crate::lane::LaneSettings;
 use crate::log::Notice;
+use crate::packet::Passage;
 
 /// What the link may need for packets that were not read yet: as long as the watchdog waits for the box.
 const SPAN: Duration = Duration::from_secs(1);
@@ -45,13 +46,33 @@ impl Room {
 }
 
 impl<C: Channel> Live<C> {
+    /// Compares what rules have sent here with what has come.
+    fn look(&mut self) {
+        let numbered = self.channel.passages().map(|passage| passage.offered);
+        let Ok(offered) = self.watched.bypass().offered() else { return };
+        for (d, account) in self.accounts.iter_mut().enumerate() {
+            account.look(numbered[d], offered.map(|offered| offered[d]));
+        }
+    }
+
+    /// Packets that came to the box's place, in each direction.
+    pub(super) fn passages(&mut self) -> [Passage; 2] {
+        let mut passages = self.channel.passages();
+        for (passage, account) in passages.iter_mut().zip(&self.accounts) {
+            passage.offered += account.passed();
+            passage.unqueued += account.passed();
+        }
+        passages
+    }
+
     /// Lets the kernel hold as many packets as are due at the rate of now.
     pub(super) fn keep_room(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) {
         if at < self.room.due {
             return;
         }
         self.room.due = at + EVERY;
-        let unseen = self.channel.error_counters().unseen;
+        self.look();
+        let unseen = self.passages().iter().map(|passage| passage.unqueued).sum::<u64>();
         if unseen > self.room.unseen && at >= self.room.tell_at {
             tell(Notice::Warning(format!(
                 "{} packets passed unqueued: they came faster than the box could read them",

@@ -116,6 +116,14 @@ fn of_the_link() -> Vec<Metric> {
         counts("narrows_arrived_packets", "Packets that arrived to be queued", |s| {
             of_both(s, |d| Some(d.report.counters.arrived))
         }),
+        counts("narrows_offered_packets", "Packets that came to the box's place, queued or not", |s| {
+            of_both(s, |d| Some(d.offered))
+        }),
+        counts(
+            "narrows_unqueued_packets",
+            "Packets that passed unqueued: too many, or read too slowly",
+            |s| of_both(s, |d| Some(d.unqueued)),
+        ),
         counts("narrows_sent_packets", "Packets sent on the link", |s| {
             of_both(s, |d| Some(d.report.counters.sent))
         }),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use anyhow::Context;
-use netlink_packet_core::{DefaultNla, NLM_F_APPEND, NLM_F_CREATE};
+use netlink_packet_core::{DefaultNla, NLM_F_APPEND, NLM_F_CREATE, Nla as _};
 use netlink_packet_netfilter::NetfilterProtoFamily as Family;
 use netlink_packet_netfilter::nftables::{
     ChainAttribute, ChainMessage, Cmp, DataAttribute, ExpressionAttribute, Expressions, Hook, HookNumber,
@@ -28,14 +28,15 @@ use super::{CHAIN_PREFIX, Rules};
 const PRIORITY: u32 = 1000;
 /// Length of an interface's name with its end (IFNAMSIZ).
 const NAME: usize = 16;
-/// Protocols of a bridge's frames that are queued; ARP and the rest pass.
-const ETHERTYPES: [u16; 2] = [0x0800, 0x86dd];
 /// Type of the comment in user data (libnftnl/udata.h): the first of a table's.
 const COMMENT: u8 = 0;
 /// Attributes of `queue` (enum nft_queue_attributes).
 const NFTA_QUEUE_NUM: u16 = 1;
 const NFTA_QUEUE_TOTAL: u16 = 2;
 const NFTA_QUEUE_FLAGS: u16 = 3;
+/// An expression that counts packets, and its attribute that says how many (enum nft_counter_attributes).
+const COUNTER: &str = "counter";
+const NFTA_COUNTER_PACKETS: u16 = 2;
 /// Attributes of `target` (enum nft_target_attributes).
 const NFTA_TARGET_NAME: u16 = 1;
 const NFTA_TARGET_REV: u16 = 2;
@@ -118,7 +119,14 @@ pub fn table(chain: &str) -> String {
     chain.to_lowercase()
 }
 
-/// Takes the rules of `chain` out and leaves their hooks. Returns whether there were any.
+/// The sets of chains that our tables have, of each family. Their names are ours: nobody else's rules need be read.
+const PLACES: [(Family, &[&str]); 3] = [
+    (Family::Inet, &["forward"]),
+    (Family::Inet, &["forward", "input", "output"]),
+    (Family::Bridge, &["forward"]),
+];
+
+/// Takes the rules of `chain` out and leaves their hooks. Returns whether there was a place for them.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -126,18 +134,16 @@ pub fn silence(chain: &str) -> anyhow::Result<bool> {
     let name = table(chain);
     let silenced = || {
         let netlink = Netlink::open()?;
-        let mut places = rules(&netlink, Family::Unspec)?;
-        places.retain(|rule| rule.1 == name);
-        // Rules of a chain are listed one after the other.
-        places.dedup();
-        let any = !places.is_empty();
-        let removals =
-            places.into_iter().map(|(family, table, chain)| emptying(family, table, chain)).collect();
-        match netlink.transact(removals, Then::Commit) {
-            // Somebody else was faster.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            done => done.map(|()| any),
+        let mut any = false;
+        for (family, chains) in PLACES {
+            let empty = |chain: &&str| emptying(family, name.clone(), (*chain).to_owned());
+            match netlink.transact(chains.iter().map(empty).collect(), Then::Commit) {
+                Ok(()) => any = true,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
         }
+        Ok(any)
     };
     silenced().with_context(|| format!("nf_tables refused to empty table {name}"))
 }
@@ -170,12 +176,13 @@ pub fn remove(chain: &str) -> anyhow::Result<bool> {
 /// If nf_tables cannot be asked.
 pub fn our_chains(with_rules: bool) -> io::Result<Vec<String>> {
     let (prefix, netlink) = (table(CHAIN_PREFIX), Netlink::open()?);
-    let names: BTreeSet<_> = if with_rules {
-        rules(&netlink, Family::Unspec)?.into_iter().map(|rule| rule.1).collect()
-    } else {
-        tables(&netlink)?.into_iter().map(|table| table.1).collect()
-    };
-    Ok(names.into_iter().filter(|n| n.starts_with(&prefix)).map(|n| n.to_uppercase()).collect())
+    let mut names = BTreeSet::new();
+    for (family, name) in tables(&netlink)?.into_iter().filter(|(_, name)| name.starts_with(&prefix)) {
+        if !with_rules || !rules(&netlink, family, &name)?.is_empty() {
+            names.insert(name.to_uppercase());
+        }
+    }
+    Ok(names.into_iter().collect())
 }
 
 /// Whether there is a table `mangle` of the iptables that keep their rules in nf_tables.
@@ -216,33 +223,74 @@ pub fn dropping() -> Vec<String> {
 /// # Errors
 /// If nf_tables cannot be asked.
 pub fn stand(wanted: &Rules) -> io::Result<bool> {
-    let (family, name) = (family(wanted), table(&wanted.chain()));
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, _, chain) in
-        rules(&Netlink::open()?, family)?.into_iter().filter(|r| r.0 == family && r.1 == name)
-    {
-        *count.entry(chain).or_default() += 1;
+    for rule in rules(&Netlink::open()?, family(wanted), &table(&wanted.chain()))? {
+        *count.entry(rule.chain).or_default() += 1;
     }
     let wanted = chains(wanted).into_iter().map(|chain| (chain.name.to_owned(), chain.matches.len()));
     Ok(count == wanted.collect())
 }
 
-/// All rules: family, table and chain of each.
-fn rules(netlink: &Netlink, family: Family) -> io::Result<Vec<(Family, String, String)>> {
-    let message = NfTablesMessage::GetRule(RuleMessage { attributes: Vec::new() });
-    let place = |(family, message)| {
+/// Packets that these rules have sent to the queues, down and up, since they were put in. `None` if they are not there,
+/// or were put in by a version that did not count.
+///
+/// # Errors
+/// If nf_tables cannot be asked.
+pub fn offered(wanted: &Rules) -> io::Result<Option<[u64; 2]>> {
+    let rules = rules(&Netlink::open()?, family(wanted), &table(&wanted.chain()))?;
+    let mut offered = [0; 2];
+    for chain in chains(wanted) {
+        let mut counted = rules.iter().filter(|rule| rule.chain == chain.name).map(|rule| rule.packets);
+        for (_, queue) in chain.matches {
+            let Some(packets) = counted.next().flatten() else { return Ok(None) };
+            offered[usize::from(queue != wanted.queue)] += packets;
+        }
+    }
+    Ok(Some(offered))
+}
+
+/// A rule of ours, as the kernel lists it.
+struct Listed {
+    chain: String,
+    /// Packets that it has counted, if it counts.
+    packets: Option<u64>,
+}
+
+/// All rules of one table, in their order.
+fn rules(netlink: &Netlink, family: Family, name: &str) -> io::Result<Vec<Listed>> {
+    let attributes = vec![RuleAttribute::Table(name.to_owned())];
+    let message = NfTablesMessage::GetRule(RuleMessage { attributes });
+    let listed = |(of, message)| {
         let NfTablesMessage::NewRule(rule) = message else { return None };
-        let (mut table, mut chain) = (None, None);
+        let (mut table, mut chain, mut packets) = (None, None, None);
         for attribute in rule.attributes {
             match attribute {
                 RuleAttribute::Table(name) => table = Some(name),
                 RuleAttribute::Chain(name) => chain = Some(name),
+                RuleAttribute::Expressions(all) => packets = all.iter().find_map(counted),
                 _ => {}
             }
         }
-        Some((family, table?, chain?))
+        // A kernel older than the filter by table lists all.
+        (of == family && table.as_deref() == Some(name)).then_some(Listed { chain: chain?, packets })
     };
-    Ok(netlink.list(&Request { family, message, flags: 0 })?.into_iter().filter_map(place).collect())
+    Ok(netlink.list(&Request { family, message, flags: 0 })?.into_iter().filter_map(listed).collect())
+}
+
+/// Packets that an expression has counted, if it is a counter.
+fn counted(element: &ListAttribute<ExpressionAttribute>) -> Option<u64> {
+    let ListAttribute::Element(attributes) = element else { return None };
+    attributes.iter().find_map(|attribute| match attribute {
+        ExpressionAttribute::Data(Expressions::Other { expression_type, attributes })
+            if expression_type == COUNTER =>
+        {
+            let packets = attributes.iter().find(|nla| nla.kind() == NFTA_COUNTER_PACKETS)?;
+            let mut value = [0; 8];
+            (packets.value_len() == 8).then(|| packets.emit_value(&mut value))?;
+            Some(u64::from_be_bytes(value))
+        }
+        _ => None,
+    })
 }
 
 /// All tables: family and name.
@@ -279,11 +327,8 @@ fn chains(rules: &Rules) -> Vec<Chain> {
         for (way, queue) in
             [([from(&rules.wan), to(lan)].concat(), down), ([from(lan), to(&rules.wan)].concat(), up)]
         {
-            if rules.bridged {
-                forward.extend(ETHERTYPES.map(|kind| ([carries(kind), way.clone()].concat(), queue)));
-            } else {
-                forward.push((way, queue));
-            }
+            // On a bridge whatever it carries: what is no IP takes its time on the link too.
+            forward.push((way, queue));
         }
     }
     let mut all = vec![Chain { name: "forward", hook: InetHookNumber::Forward, matches: forward }];
@@ -318,11 +363,6 @@ fn is(key: MetaKey, name: &str) -> Vec<Expressions> {
         |beginning| beginning.as_bytes().to_vec(),
     );
     vec![meta(key), equals(value)]
-}
-
-/// The frame carries this EtherType.
-fn carries(kind: u16) -> Vec<Expressions> {
-    vec![meta(MetaKey::EtherTypeProtocol), equals(kind.to_be_bytes().to_vec())]
 }
 
 fn removal(family: Family, name: String) -> Request {
@@ -365,7 +405,8 @@ fn changes(
         changes.push(make(NfTablesMessage::NewChain(ChainMessage { attributes }), 0));
         changes.push(emptying(family, name.clone(), chain.name.to_owned()));
         for (way, queue) in chain.matches {
-            let expressions = way.into_iter().chain([queueing.expression(queue)]);
+            let counter = Expressions::Other { expression_type: COUNTER.to_owned(), attributes: Vec::new() };
+            let expressions = way.into_iter().chain([counter, queueing.expression(queue)]);
             let attributes = vec![
                 RuleAttribute::Table(name.clone()),
                 RuleAttribute::Chain(chain.name.to_owned()),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use narrows_netio::links::Monitor;
+use narrows_users::UserHosts;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::link_setup::{LinkSetup, Resume, Way};
@@ -23,6 +24,7 @@ use crate::log::{Log, Notice, Voice};
 use crate::privilege::{self, Identity};
 use crate::settings::{BackendKind, Settings};
 use crate::status::Status;
+use crate::users_side;
 use crate::watchdog::{Watchdog, Watched};
 
 /// Time that a thread has to begin.
@@ -39,6 +41,8 @@ pub struct Link {
     pub publisher: Arc<StatusPublisher>,
     /// Why it handles packets no longer, if so.
     pub ended: Option<String>,
+    /// Hosts that it was told of.
+    hosts: Option<Arc<UserHosts>>,
     orders: Sender<Order>,
     wake: Arc<EventFd>,
     /// It begins when it has this.
@@ -134,8 +138,20 @@ impl Link {
             (BackendKind::Xdp, _) => start(setup.open_ports()?.into(), part, user),
         }?;
         let (thread, begin, ended) = (Some(thread), Some(begin), None);
-        let link =
-            Self { name, bypass, way, publisher, ended, orders, wake, begin, reached: is_reached, thread };
+        let hosts = None;
+        let link = Self {
+            name,
+            bypass,
+            way,
+            publisher,
+            ended,
+            hosts,
+            orders,
+            wake,
+            begin,
+            reached: is_reached,
+            thread,
+        };
         link.has_reached()?;
         Ok(link)
     }
@@ -184,6 +200,17 @@ impl Link {
     pub fn order(&self, order: Order) {
         if self.orders.send(order).is_ok() {
             let _ = self.wake.write(1);
+        }
+    }
+
+    /// Tells it of the users' side, if that is another than before.
+    pub fn know(&mut self, settings: &Settings) {
+        if self.ended.is_some() {
+            return;
+        }
+        let hosts = Arc::new(users_side::find(settings));
+        if self.hosts.replace(hosts.clone()).is_none_or(|before| before != hosts) {
+            self.order(Order::Know(hosts));
         }
     }
 
@@ -364,6 +391,7 @@ mod tests {
             way: String::new(),
             publisher: StatusPublisher::new().unwrap(),
             ended: None,
+            hosts: None,
             orders,
             wake: Arc::new(EventFd::new().unwrap()),
             begin: None,

@@ -10,7 +10,7 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl;
 use nix::sys::signal::SigSet;
 
-use super::{ALIVE, FAREWELL, GONE, LATE, LIMIT, LOOK, READY, SIGN, WatchdogMessage};
+use super::{ALIVE, FAREWELL, GONE, LATE, LIMIT, LOOK, LOST, READY, SIGN, SOON, WatchdogMessage};
 use crate::bypass::Bypass;
 use crate::privilege::{self, Identity};
 
@@ -60,10 +60,32 @@ struct Link {
     gone: bool,
 }
 
+/// A sign of life.
+struct Life {
+    number: u16,
+    /// It was late.
+    late: bool,
+    /// Its packets were gone.
+    lost: bool,
+}
+
+impl Life {
+    fn of(number: u16, word: u8) -> Self {
+        let mut life = Self { number, late: false, lost: false };
+        life.note(word);
+        life
+    }
+
+    fn note(&mut self, word: u8) {
+        self.late |= word == LATE;
+        self.lost |= word == LOST;
+    }
+}
+
 /// What one read has brought.
 enum Signs {
-    /// Of links that live; whether they were late.
-    Life(Vec<(u16, bool)>),
+    /// Signs of links that live.
+    Life(Vec<Life>),
     Farewell,
     /// The box is gone without a word.
     End,
@@ -85,8 +107,9 @@ impl Watch {
             }
             match self.read(&mut input)? {
                 Signs::Life(lives) => {
-                    for (number, late) in lives {
-                        self.links.get_mut(usize::from(number)).into_iter().for_each(|link| link.lives(late));
+                    for life in lives {
+                        let link = self.links.get_mut(usize::from(life.number));
+                        link.into_iter().for_each(|link| link.lives(&life));
                     }
                 }
                 Signs::Farewell => return Ok(()),
@@ -124,7 +147,7 @@ impl Watch {
         };
         self.signs.extend_from_slice(&buffer[..count]);
         let whole = self.signs.len() / SIGN * SIGN;
-        let mut lives: Vec<(u16, bool)> = Vec::new();
+        let mut lives: Vec<Life> = Vec::new();
         for sign in self.signs.drain(..whole).as_slice().chunks_exact(SIGN) {
             let (word, number) = (sign[0], u16::from_be_bytes([sign[1], sign[2]]));
             match word {
@@ -135,9 +158,9 @@ impl Watch {
                         link.tell(&WatchdogMessage::LetGo);
                     }
                 }
-                ALIVE | LATE => match lives.iter_mut().find(|life| life.0 == number) {
-                    Some(life) => life.1 |= word == LATE,
-                    None => lives.push((number, word == LATE)),
+                ALIVE | LATE | LOST => match lives.iter_mut().find(|life| life.number == number) {
+                    Some(life) => life.note(word),
+                    None => lives.push(Life::of(number, word)),
                 },
                 _ => {}
             }
@@ -161,7 +184,7 @@ impl Link {
         self.silent_since = Some(Instant::now());
     }
 
-    fn lives(&mut self, late: bool) {
+    fn lives(&mut self, life: &Life) {
         if self.gone {
             return;
         }
@@ -176,7 +199,7 @@ impl Link {
         } else if self.silent_since.is_none() {
             // It begins: its rules may be on their way.
             self.looked = Instant::now();
-        } else if self.looked.elapsed() >= LOOK {
+        } else if self.looked.elapsed() >= if life.lost { SOON } else { LOOK } {
             self.looked = Instant::now();
             match self.bypass.restore() {
                 Ok(true) => self.tell(&WatchdogMessage::Restored),
@@ -184,7 +207,7 @@ impl Link {
                 Err(e) => self.message("cannot see the rules", &e),
             }
         }
-        if late && self.open_since.is_none() {
+        if life.late && self.open_since.is_none() {
             self.tell(&WatchdogMessage::Ready);
         }
         self.silent_since = Some(Instant::now());

@@ -22,16 +22,17 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     if args.clean {
         // Without a packet filter there are no rules to be left, but there may be namespaces.
         #[cfg_attr(not(feature = "lab"), expect(unused_mut, reason = "the lab adds to it"))]
-        let mut removed = live::clean(&args.state_dir)?;
+        let live::Cleaned { mut removed, refused } = live::clean(&args.state_dir)?;
         #[cfg(feature = "lab")]
         removed.extend(narrows_lab::sweep());
         for what in &removed {
             println!("removed {what}");
         }
-        if removed.is_empty() {
+        refused.iter().for_each(|what| eprintln!("narrows: {what}"));
+        if removed.is_empty() && refused.is_empty() {
             println!("nothing was left by a killed box or lab");
         }
-        return Ok(SUCCESS);
+        return Ok(if refused.is_empty() { SUCCESS } else { FAILURE });
     }
     let findings = live::examine(&args.state_dir);
     for (need, title) in [

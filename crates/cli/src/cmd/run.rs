@@ -126,9 +126,11 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
 pub fn check(args: CheckArgs) -> anyhow::Result<u8> {
     let found = live::check(&Source { config: Some(args.config), ..Source::default() })?;
     found.means.iter().for_each(|line| println!("{line}"));
+    found.doubtful.iter().for_each(|line| println!("CHECK  {line}"));
     found.wrong.iter().for_each(|line| println!("WRONG  {line}"));
     if found.wrong.is_empty() {
-        println!("Nothing is wrong; nothing was started.");
+        let few = if found.doubtful.is_empty() { "Nothing is wrong" } else { "It would run" };
+        println!("{few}; nothing was started.");
         return Ok(SUCCESS);
     }
     Ok(FAILURE)

@@ -214,6 +214,7 @@ fn show(plan: &Plan, file: &std::path::Path) -> anyhow::Result<bool> {
     let check = live::check(&Source { flags, ..Source::default() })?;
     println!("\nThat means:");
     check.means.iter().for_each(|line| println!("- {line}"));
+    check.doubtful.iter().for_each(|line| println!("CHECK  {line}"));
     check.wrong.iter().for_each(|line| println!("WRONG  {line}"));
     println!();
     Ok(check.wrong.is_empty())

@@ -438,7 +438,7 @@ impl<P: Packet> Admission<P> {
             SynDirection::Own => users.user(&key, Some(false)),
             SynDirection::Reverse => users.user(&key.reverse(), Some(true)),
         };
-        packet.circuit().map_or_else(|| rule(&self.config.users), User::circuit)
+        packet.user().unwrap_or_else(|| rule(&self.config.users))
     }
 
     /// The pool of a packet's flow, if it is known: keep it beside the flow for [`Admission::refresh`] or
@@ -446,7 +446,7 @@ impl<P: Packet> Admission<P> {
     #[must_use]
     pub fn of_flow(&self, packet: &P, by_destination: bool) -> Option<PoolId> {
         let by_rule = || self.config.users.user(&packet.header().key, Some(by_destination));
-        self.pools.find(packet.circuit().map_or_else(by_rule, User::circuit))
+        self.pools.find(packet.user().unwrap_or_else(by_rule))
     }
 
     /// The pool of an address.

@@ -116,7 +116,7 @@ pub struct Common {
     pub flows: u32,
     /// Pools that can be remembered at once.
     pub pools: u32,
-    /// How many leading bits of an IPv6 address are a user's.
+    /// How many leading bits of an IPv6 address are a user's; 0 for as the driver tells of each packet.
     pub user_prefix: u32,
 }
 
@@ -130,7 +130,7 @@ impl Common {
     /// in the paper.
     pub(crate) const fn users(&self, link: &ShaperConfig, by_user: bool) -> UserRule {
         if by_user {
-            UserRule { side: link.users, ipv6_prefix: self.user_prefix as u8 }
+            UserRule { side: link.users, ipv6_prefix: crate::users::prefix(self.user_prefix) }
         } else {
             UserRule::OPENER
         }
@@ -149,7 +149,7 @@ impl Default for Common {
             w_loss: Duration::from_secs(5),
             flows: 65_536,
             pools: 4096,
-            user_prefix: 64,
+            user_prefix: 0,
         }
     }
 }

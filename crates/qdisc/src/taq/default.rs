@@ -42,7 +42,7 @@ mod turns;
 
 use narrows_flow::{FlowId, Micros, PacketKind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Dscp, Duration, Instant, SeqNum};
-use narrows_users::{CircuitId, User};
+use narrows_users::User;
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 use self::expedited::{Asking, Expedited};
@@ -98,14 +98,15 @@ struct Arrival {
     len: Bytes,
     /// Bytes on the link.
     cost: u64,
-    circuit: Option<CircuitId>,
+    /// The user, where the driver tells it.
+    user: Option<User>,
     tcp: bool,
 }
 
 impl Arrival {
     fn new(packet: &impl Packet, link: &ShaperConfig) -> Self {
         let (len, tcp) = (packet.len(), packet.header().tcp.is_some());
-        Self { len, cost: link.wire_len(len).get(), circuit: packet.circuit(), tcp }
+        Self { len, cost: link.wire_len(len).get(), user: packet.user(), tcp }
     }
 }
 
@@ -299,7 +300,7 @@ impl<P: Packet> DefaultMode<P> {
         if kind.single && self.config.new_flows_first && self.may_go_before_flows(now, id, arrival) {
             return true;
         }
-        let user = arrival.circuit.map_or_else(|| self.queues.tracker().user(id), User::circuit);
+        let user = arrival.user.unwrap_or_else(|| self.queues.tracker().user(id));
         let room = self.queues.backlog().packets < self.config.memory_packets as usize;
         kind.expedited && room && self.expedited.admits(now, user, arrival, &self.config, &self.link)
     }

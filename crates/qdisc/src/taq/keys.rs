@@ -120,7 +120,8 @@ keys! {
             "window over which loss is measured: for the report, and in paper mode for admission";
         flows: Number(16, 1_048_576), "flows that can be followed at once";
         pools: Number(16, 1_048_576), "pools that can be remembered at once";
-        user_prefix: Number(1, 128), "IPv6 prefix of a user, where the link is shared between users";
+        user_prefix: Number(0, 128),
+            "IPv6 prefix of a user, where the link is shared between users; 0: as the box finds it, and 64 elsewhere";
     }
     [Some("mode=paper"), paper, Config::paper] {
         fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length";

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use narrows_qdisc::{BoxedDiscipline, Packet, Record, Shaper, ShaperConfig, Spec, Verdicts};
 use narrows_qdisc::{Discipline, Manage as _, Qdisc as _};
 use narrows_units::{Bytes, Dscp, Duration, Instant, Rate, SeqNum};
-use narrows_users::{CircuitId, Side};
+use narrows_users::{CircuitId, Side, User};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 /// Those that share between users, and what they share by without.
@@ -28,11 +28,11 @@ fn link() -> ShaperConfig {
     ShaperConfig { mtu: Bytes(1500), users: Side::Destination, ..ShaperConfig::new(Rate::from_kbps(600)) }
 }
 
-/// A record that knows its user's circuit.
+/// A record that knows its user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sorted {
     record: Record,
-    circuit: Option<CircuitId>,
+    user: Option<User>,
 }
 
 impl Packet for Sorted {
@@ -52,7 +52,10 @@ impl Packet for Sorted {
         self.record.set_dscp(dscp)
     }
     fn circuit(&self) -> Option<CircuitId> {
-        self.circuit
+        self.user.and_then(User::as_circuit)
+    }
+    fn user(&self) -> Option<User> {
+        self.user
     }
 }
 
@@ -131,6 +134,44 @@ fn twenty_privacy_addresses_of_one_prefix_count_once() {
         let got = shares(&format!("{by_user},user_prefix=128"), &flows, 2);
         let one: u64 = (0..20).map(|n| got[&private(n)]).sum();
         assert!(one * 10 > all * 8, "{by_user}: twenty of 24 users");
+    }
+}
+
+#[test]
+fn users_that_the_driver_tells_are_users_whatever_their_prefix() {
+    let host = |n: u16| IpAddr::from([0x2001, 0xdb8, 1, 1, 0, 0, 0, n]);
+    // Ten hosts of one /64, the last with ten flows, and one of IPv4, which is the first with another address.
+    let flows: Vec<_> = (1..10)
+        .map(|n| (host(n), 0))
+        .chain((0..10).map(|flow| (host(10), flow)))
+        .chain([(address(1), 0), (host(99), 0)])
+        .collect();
+    let whose = |to: IpAddr| User::of(if to == host(99) { address(1) } else { to }, 128);
+    for (_, by_user) in KINDS {
+        let mut q: BoxedDiscipline<Sorted> = build(by_user);
+        let (mut got, mut seq) = (BTreeMap::<User, u64>::new(), 0);
+        let mut put = |q: &mut BoxedDiscipline<Sorted>, now, to: IpAddr, flow| {
+            seq += 1400;
+            let user = Some(whose(to));
+            q.enqueue(now, Sorted { record: segment(to, flow, seq, 1400), user }, &mut Vec::new());
+        };
+        let mut now = Instant::from_nanos(1_000_000_000);
+        (0..2).for_each(|_| flows.iter().for_each(|(to, flow)| put(&mut q, now, *to, *flow)));
+        let end = now + Duration::from_secs(60);
+        while now < end {
+            while let Some(packet) = q.dequeue(now, &mut Vec::new()) {
+                let key = packet.record.header.key;
+                *got.entry(whose(key.dst())).or_default() += packet.record.header.len.get();
+                put(&mut q, now, key.dst(), u64::from(key.sport) - 50_000);
+            }
+            now = q.next_ready(now).unwrap().max(now + Duration::from_nanos(1));
+        }
+        let all: u64 = got.values().sum();
+        assert_eq!(got.len(), 11);
+        for (user, bytes) in got {
+            let share = bytes as f64 * 11.0 / all as f64;
+            assert!((0.95..=1.05).contains(&share), "{by_user}: {user} {share}");
+        }
     }
 }
 
@@ -262,15 +303,15 @@ fn by_circuit(q: &mut BoxedDiscipline<Sorted>, now: &mut Instant, seq: &mut u32)
         *seq += 1000;
         // Two devices of a circuit are one user.
         let device = address(u64::from(who) * 2 + if who < 2 { u64::from(*seq / 1000 % 2) } else { 0 });
-        let circuit = (who < 2).then_some(CircuitId(who));
-        q.enqueue(now, Sorted { record: segment(device, 0, *seq, 960), circuit }, &mut Vec::new());
+        let user = (who < 2).then_some(User::circuit(CircuitId(who)));
+        q.enqueue(now, Sorted { record: segment(device, 0, *seq, 960), user }, &mut Vec::new());
     };
     if q.backlog().packets == 0 {
         (0..12).for_each(|n| put(q, *now, n % 3));
     }
     while *now < end {
         while let Some(packet) = q.dequeue(*now, &mut Vec::new()) {
-            let who = packet.circuit.map_or(2, |c| c.0);
+            let who = packet.circuit().map_or(2, |c| c.0);
             got[who as usize] += packet.len().get();
             put(q, *now, who);
         }
@@ -312,7 +353,7 @@ fn a_user_alone_waits_for_its_rate_and_is_woken() {
         let mut now = Instant::from_nanos(10_000_000_000);
         for nth in 0..6 {
             let record = segment(address(1), 0, nth * 960, 960);
-            q.enqueue(now, Sorted { record, circuit: Some(CircuitId(0)) }, &mut Vec::new());
+            q.enqueue(now, Sorted { record, user: Some(User::circuit(CircuitId(0))) }, &mut Vec::new());
         }
         let mut left = Vec::new();
         while let Some(at) = q.next_ready(now) {
@@ -372,8 +413,8 @@ fn departures(spec: &str, polls: bool) -> Vec<(Instant, u64)> {
             id,
             ..segment(address(who), rng.below(3), id as u32 * 1400, 100 + rng.below(1300) as u32)
         };
-        let circuit = (who < 3).then_some(CircuitId(who as u32));
-        q.enqueue(Instant::from_nanos(now), Sorted { record, circuit }, &mut Vec::new());
+        let user = (who < 3).then_some(User::circuit(CircuitId(who as u32)));
+        q.enqueue(Instant::from_nanos(now), Sorted { record, user }, &mut Vec::new());
         take(&mut q, Instant::from_nanos(now));
     }
     left

@@ -2,7 +2,7 @@
 
 use crate::live_box::world::{Kind, World, can_keep};
 
-fn check(world: &World, settings: &str) -> (Option<i32>, String) {
+pub fn check(world: &World, settings: &str) -> (Option<i32>, String) {
     world.configure(settings);
     let file = world.dir.join("box.toml");
     let out = world.narrows(&format!("check {}", file.display())).output().unwrap();
@@ -46,7 +46,7 @@ fn it_says_what_settings_mean_and_starts_nothing() {
 fn it_names_what_is_wrong_and_the_remedy() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
     for (settings, code, words) in [
-        ("lan = 'lan'\nwan = 'wan'\n", 1, "neither down nor up has a rate"),
+        ("lan = 'lan'\nwan = 'wan'\n", 0, "neither down nor up has a rate"),
         (
             "lan = 'lan'\nwan = 'nosuch'\ndown = '1mbit'\n",
             1,
@@ -64,7 +64,24 @@ fn it_names_what_is_wrong_and_the_remedy() {
     }
     world.ip("b", "link set wan down");
     let (code, said) = check(&world, "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\n");
-    assert!(code == Some(1) && said.contains("wan is down: ip link set wan up"), "{said}");
+    assert!(code == Some(0) && said.contains("wan is down: ip link set wan up"), "{said}");
+    // And so does run.
+    world.start("--down 4mbit --discipline fifo:20").stop();
+}
+
+#[test]
+fn interfaces_and_rates_that_are_exchanged_are_noticed() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let ask = |settings: &str| check(&world, settings);
+    let fine = "lan = 'lan'\nwan = 'wan'\ndown = '2mbit'\nup = '512kbit'\n";
+    world.ip("b", "route add default via 10.78.0.2");
+    let (code, said) = ask(fine);
+    assert!(code == Some(0) && said.contains("Nothing is wrong"), "{said}");
+    let (code, said) = ask("lan = 'wan'\nwan = 'lan'\ndown = '2mbit'\nup = '512kbit'\n");
+    assert!(code == Some(0) && said.contains("leaves by wan, which is said to be the users'"), "{said}");
+    let (code, said) = ask("lan = 'lan'\nwan = 'wan'\ndown = '512kbit'\nup = '2mbit'\n");
+    assert!(code == Some(0) && said.contains("more goes up (2mbit) than comes down (512kbit)"), "{said}");
+    assert!(said.contains("It would run"), "{said}");
 }
 
 #[test]

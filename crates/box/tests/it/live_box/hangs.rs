@@ -98,6 +98,71 @@ fn rules_that_are_flushed_come_back_behind_all_others() {
     }
 }
 
+/// Rules of other programs, as Docker and lists of addresses bring them, and one that changes them all the time.
+#[test]
+fn it_is_passed_by_and_stops_beside_thirty_thousand_rules_of_others() {
+    let Some(mut world) = World::try_new(Kind::Routed) else { return };
+    world.filter = "nft";
+    let running = world.start("--down 200kbit --discipline fifo:20 --queue 40");
+    world.fetch(world.server4(), 10_000).complete();
+    let mut rules = String::from("add table inet others\nadd chain inet others many\n");
+    for n in 0..30_000 {
+        rules += &format!("add rule inet others many ip saddr 198.18.{}.{} drop\n", n / 250, n % 250);
+    }
+    let file = world.dir.join("others.nft");
+    std::fs::write(&file, rules).unwrap();
+    world.exec("b", &format!("nft -f {}", file.display()));
+    let writer = world.narrows("").get_program().to_owned();
+    // For as long as the file with the rules is there.
+    let script = "while [ -e \"$0\" ]; do nft add rule inet others many ip saddr 198.19.0.1 drop; done";
+    let mut writing = std::process::Command::new(writer)
+        .args(["netns", "exec", &world.ns("b"), "sh", "-c", script])
+        .arg(&file)
+        .spawn()
+        .unwrap();
+    // A look at the rules falls into this.
+    std::thread::sleep(Duration::from_secs(6));
+    running.signal(Signal::SIGSTOP);
+    let begun = std::time::Instant::now();
+    let offered = || world.exec("b", "nft list table inet narrows-40");
+    while offered().contains("bypass") {
+        assert!(begun.elapsed() < Duration::from_secs(5), "traffic still goes to a box that is stopped");
+    }
+    eprintln!("opened within {:.2} s", begun.elapsed().as_secs_f64());
+    running.signal(Signal::SIGCONT);
+    running.wait_for("it counts and tells", |s| s.bypassed == 1);
+    let begun = std::time::Instant::now();
+    assert!(!running.log().contains("cannot see the rules"), "{}", running.log());
+    running.stop();
+    eprintln!("stopped within {:.2} s", begun.elapsed().as_secs_f64());
+    std::fs::remove_file(&file).unwrap();
+    writing.wait().unwrap();
+    assert!(!world.is_queued());
+}
+
+/// A firewall's reload takes the base chain away, and with it all that waits; the box learns by that.
+#[test]
+fn what_a_flush_drops_is_counted_and_the_rules_are_back_at_once() {
+    let Some(mut world) = World::try_new(Kind::Routed) else { return };
+    world.filter = "nft";
+    let running = world.start("--down 1mbit --discipline fifo:40 --queue 40");
+    for _ in 0..3 {
+        let download = world.fetch(world.server4(), 1_000_000);
+        running.wait_for("packets wait", |s| s.down.report.backlog.packets > 20);
+        let before = (running.status().gone, running.log().matches("put back").count());
+        world.exec("b", "nft flush ruleset");
+        let begun = std::time::Instant::now();
+        running.wait_for("what was dropped is counted, and rules are back", |s| {
+            s.gone > before.0 && running.log().matches("put back").count() > before.1
+        });
+        // Without a word of the lost it looks every five seconds.
+        eprintln!("{} gone, back after {:.2} s", running.status().gone, begun.elapsed().as_secs_f64());
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        download.complete();
+    }
+    running.stop();
+}
+
 /// What is fetched is queued.
 fn passes_through(world: &World, running: &BoxProcess) {
     let sent = running.status().down.report.counters.sent;

@@ -33,6 +33,8 @@ fn it_says_whether_packets_are_handled() {
     for path in ["/health", "/ready", "/", "/status.json"] {
         let answer = asked(&world, path);
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {answer}");
+        let policy = answer.to_lowercase().contains("\r\ncontent-security-policy: default-src 'none'; ");
+        assert!(policy, "{path}: {answer}");
     }
     assert!(asked(&world, "/nothing").starts_with("HTTP/1.1 404"));
     world.ip("b", "link del lan");
@@ -40,6 +42,34 @@ fn it_says_whether_packets_are_handled() {
     let answer = asked(&world, "/ready");
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("interface lan is missing"), "{answer}");
     assert!(asked(&world, "/health").starts_with("HTTP/1.1 200"));
+    running.stop();
+}
+
+#[test]
+fn readers_of_other_machines_take_no_place_of_this_ones() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    world.configure(
+        "down = '20mbit'\ndiscipline = 'fifo:100'\npage = '0.0.0.0:8088'\npage_for_others = true\n",
+    );
+    let running = world.start_configured();
+    // They open again whenever they are sent away.
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = stop.clone();
+    let idle = inside(&world.ns("c"), move || {
+        while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+            let open: Vec<_> = (0..80).filter_map(|_| TcpStream::connect(("10.77.0.1", 8088)).ok()).collect();
+            std::thread::sleep(Duration::from_secs(3));
+            drop(open);
+        }
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    for _ in 0..40 {
+        let answer = asked(&world, "/health");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    idle.join().unwrap();
     running.stop();
 }
 

@@ -189,7 +189,7 @@ fn users_behind_nat_on_the_box_are_known_by_their_own_addresses() {
 }
 
 #[test]
-fn twenty_privacy_addresses_of_one_prefix_count_once() {
+fn twenty_privacy_addresses_of_one_host_count_once() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
     let mut who = Vec::new();
     for n in 0..20 {
@@ -199,14 +199,63 @@ fn twenty_privacy_addresses_of_one_prefix_count_once() {
     }
     for n in 1..5 {
         world.ip("c", &format!("-6 addr add fd77:0:0:{n}::2/64 dev e0 nodad"));
-        world.ip("b", &format!("-6 route add fd77:0:0:{n}::/64 dev lan"));
+        world.ip("b", &format!("-6 route add fd77:0:0:{n}::/64 via fd77::2 dev lan"));
         who.push((format!("fd77:0:0:{n}::2").parse().unwrap(), 1));
     }
     let running = world.start("--down 4mbit --discipline taq");
     let downloads = Downloads::start(&world, world.server6(), &who);
     let prefixes = |got: &[u64]| [&[got[..20].iter().sum()], &got[20..]].concat();
-    first_has_its_share("twenty addresses of one /64", &downloads, prefixes);
+    first_has_its_share("twenty addresses of one host", &downloads, prefixes);
     drop(downloads);
+    running.stop();
+}
+
+#[test]
+fn hosts_of_a_lans_prefix_are_users_as_one_of_ipv4_is() {
+    let Some(mut world) = World::try_new(Kind::Routed) else { return };
+    let hosts = world.connect_hosts(11);
+    let running = world.start("--down 2mbit --discipline taq");
+    let stop = Arc::new(AtomicBool::new(false));
+    let serving = |address: IpAddr| {
+        let ((tell, told), stopped) = (mpsc::channel(), stop.clone());
+        inside(&world.ns("s"), move || serve(address, &tell, &stopped));
+        told.recv_timeout(PATIENCE).unwrap()
+    };
+    let (v4, v6) = (serving(world.server4()), serving(world.server6()));
+    let got: Vec<_> = hosts.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
+    let download = |at: usize, from: IpAddr| {
+        let (got, stopped, server) = (got[at].clone(), stop.clone(), if from.is_ipv4() { v4 } else { v6 });
+        inside(&world.ns(&hosts[at].end), move || read_on(from, server, &got, &stopped));
+    };
+    // The first by IPv4, all others by IPv6, the last with ten connections.
+    download(0, hosts[0].v4);
+    (1..hosts.len()).for_each(|at| download(at, hosts[at].v6));
+    (1..10).for_each(|_| download(hosts.len() - 1, hosts[hosts.len() - 1].v6));
+    let all_are_alike = |what: &str| {
+        let mut seen = Vec::new();
+        // A machine that stands still for a while makes timeouts of those with one connection.
+        for _ in 0..3 {
+            let counts: Vec<_> = got.iter().map(|count| &**count).collect();
+            let (got, _) = counted(&counts, Duration::from_secs(15));
+            let all: u64 = got.iter().sum();
+            let shares: Vec<_> = got.iter().map(|one| (*one * 11) as f64 / all as f64).collect();
+            eprintln!("{what}: {shares:.2?}");
+            if shares.iter().all(|share| (0.9..=1.1).contains(share)) {
+                return;
+            }
+            seen.push(shares);
+        }
+        panic!("{what}: {seen:.2?}");
+    };
+    all_are_alike("ten hosts of IPv6 beside one of IPv4");
+    // Whoever has both is one user.
+    download(0, hosts[0].v6);
+    (0..3).for_each(|_| download(0, hosts[0].v6));
+    std::thread::sleep(Duration::from_secs(6));
+    all_are_alike("one of them with both");
+    stop.store(true, Ordering::Relaxed);
+    let (code, said) = crate::live_box::check::check(&world, "lan = 'lan'\nwan = 'wan'\ndown = '2mbit'\n");
+    assert!(code == Some(0) && said.contains("each IPv6 host of fd77::/64 is a user"), "{said}");
     running.stop();
 }
 

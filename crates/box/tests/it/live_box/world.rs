@@ -120,6 +120,13 @@ pub const USER: &str = "nobody";
 /// Who may keep a box's rules.
 pub const FILTERS: [&str; 2] = ["nft", "iptables"];
 
+/// A host of a LAN with several.
+pub struct Host {
+    pub end: String,
+    pub v4: IpAddr,
+    pub v6: IpAddr,
+}
+
 /// client `c` - `lan` box `b` `wan` - `s` server.
 pub struct World {
     tag: String,
@@ -211,6 +218,31 @@ impl World {
         let of = |host: u8| [format!("10.8{n}.0.{host}"), format!("fd8{n}::{host}")];
         let ([v4, v6], [gate4, gate6]) = (of(2), of(1));
         self.end(&end, port, [&format!("{v4}/24"), &format!("{v6}/64")], [&gate4, &gate6]);
+    }
+
+    /// Hosts `h0` and on, each in a namespace with an Ethernet address of its own, on one LAN behind `lan`; the client
+    /// is their switch.
+    pub fn connect_hosts(&mut self, count: u8) -> Vec<Host> {
+        self.ip("c", "link add name switch type bridge");
+        self.ip("c", "addr flush dev e0");
+        self.ip("c", "link set e0 master switch");
+        self.ip("c", "link set switch up");
+        let connect = |n: u8| {
+            let end = format!("h{n}");
+            sure("ip", &["netns", "add", &self.ns(&end)]);
+            self.more.push(end.clone());
+            self.ip(&end, "link set lo up");
+            self.ip("c", &format!("link add port{n} type veth peer name e0 netns {}", self.ns(&end)));
+            self.ip("c", &format!("link set port{n} master switch up"));
+            let (v4, v6) = (format!("10.77.0.{}", 10 + n), format!("fd77::{}", 10 + n));
+            self.ip(&end, &format!("addr add {v4}/24 dev e0"));
+            self.ip(&end, &format!("-6 addr add {v6}/64 dev e0 nodad"));
+            self.ip(&end, "link set e0 up");
+            self.ip(&end, "route add default via 10.77.0.1 congctl cubic");
+            self.ip(&end, "-6 route add default via fd77::1 congctl cubic");
+            Host { end, v4: v4.parse().unwrap(), v6: v6.parse().unwrap() }
+        };
+        (0..count).map(connect).collect()
     }
 
     pub fn connect_wan(&self) {

@@ -455,7 +455,7 @@ impl<P: Packet> FlowQueues<P> {
     /// Whether a packet without data may go before all flows; if so, it is charged for that.
     pub fn may_send_control(&mut self, now: Instant, id: FlowId, packet: &Arrival) -> bool {
         let turn = &mut self.flows[id.index()].turn;
-        let user = self.turns.enter_user(turn, &self.tracker, id, packet.circuit);
+        let user = self.turns.enter_user(turn, &self.tracker, id, packet.user);
         self.turns.may_send_control(now, user, Bytes(packet.cost))
     }
 

@@ -15,7 +15,7 @@
 use narrows_flow::{FlowId, Tracker};
 use narrows_lists::NIL;
 use narrows_units::{Bytes, Duration, Instant, Rate};
-use narrows_users::{CircuitId, Side, User, UserRule};
+use narrows_users::{Side, User, UserRule};
 
 use super::control::ControlShare;
 use super::queues::FlowState;
@@ -290,12 +290,12 @@ impl Turns {
         self.lengths.time * self.users().unwrap_or(0).max(1) as u64
     }
 
-    /// The user that a flow counts for.
-    fn user(&self, flow: &FlowTurn, tracker: &Tracker, id: FlowId, circuit: Option<CircuitId>) -> User {
-        if let Some(circuit) = circuit {
-            return User::circuit(circuit);
+    /// The user that a flow counts for; `told` is whose the driver says its packet is.
+    fn user(&self, flow: &FlowTurn, tracker: &Tracker, id: FlowId, told: Option<User>) -> User {
+        let user = told.unwrap_or_else(|| tracker.user(id));
+        if user.as_circuit().is_some() {
+            return user;
         }
-        let user = tracker.user(id);
         let Some(users) = self.users.as_ref().filter(|_| self.rules.link.users == Side::Destination) else {
             return user;
         };
@@ -310,15 +310,18 @@ impl Turns {
         flow: &mut FlowTurn,
         tracker: &Tracker,
         id: FlowId,
-        circuit: Option<CircuitId>,
+        told: Option<User>,
     ) -> Option<u32> {
         let users = self.users.as_ref()?;
         // The user of a flow does not change while packets wait, and seldom else.
-        let known = || circuit.is_none() && users.is_known(flow.user, tracker.user(id));
+        let known = || {
+            told.is_none_or(|user| user.as_circuit().is_none())
+                && users.is_known(flow.user, told.unwrap_or_else(|| tracker.user(id)))
+        };
         if flow.place() != Place::Idle || known() {
             return Some(flow.user);
         }
-        let user = self.user(flow, tracker, id, circuit);
+        let user = self.user(flow, tracker, id, told);
         let users = self.users.as_mut()?;
         if !users.is_of(flow.user, user) {
             flow.user = users.find_or_make(user, || (DeficitScheduler::EMPTY, self.rules.new_quantum));
@@ -339,7 +342,7 @@ impl Turns {
         }
         let Some(users) = &mut self.users else { return };
         let user = || self.rules.users.user(&packet.header().key.reverse(), None);
-        let user = id.map_or_else(user, |id| tracker.user(id));
+        let user = packet.user().unwrap_or_else(|| id.map_or_else(user, |id| tracker.user(id)));
         let likely = flow.map(|flow| flow.user).filter(|at| users.is_of(*at, user));
         let credit = self.rules.new_quantum;
         let at = likely.unwrap_or_else(|| users.find_or_make(user, || (DeficitScheduler::EMPTY, credit)));
@@ -382,7 +385,7 @@ impl Turns {
         id: FlowId,
         first: &Arrival,
     ) {
-        let user = self.enter_user(&mut flows[id.index()].turn, tracker, id, first.circuit);
+        let user = self.enter_user(&mut flows[id.index()].turn, tracker, id, first.user);
         let quantum = self.quantum();
         let small = first.len.get() <= u64::from(quantum.unsigned_abs() / 2);
         let comer = Comer {
