@@ -325,7 +325,11 @@ impl World {
         let mut all = String::new();
         for tool in ["iptables-legacy-save", "ip6tables-legacy-save", "nft list ruleset"] {
             for line in self.exec("b", tool).lines().filter(|l| !l.starts_with('#')) {
-                all.push_str(line.split(" [").next().unwrap_or_default());
+                let line = line.split(" [").next().unwrap_or_default();
+                // As nft lists it: counter packets 3 bytes 180.
+                let (before, counted) = line.split_once("counter packets ").unwrap_or((line, ""));
+                all.push_str(before);
+                all.push_str(counted.splitn(4, ' ').nth(3).unwrap_or_default());
                 all.push('\n');
             }
         }
