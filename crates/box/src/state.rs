@@ -407,8 +407,21 @@ fn is_held(path: &Path) -> bool {
 /// # Errors
 /// If the namespace cannot be told.
 pub fn living(dir: &Path) -> anyhow::Result<Vec<Changes>> {
-    let held = files(dir)?.into_iter().filter(|(path, _)| is_held(path));
-    Ok(held.filter_map(|(_, changes)| changes.ok()).collect())
+    let mut living = Vec::new();
+    for (path, changes) in files(dir)?.into_iter().filter(|(path, _)| is_held(path)) {
+        living.extend(changes.and_then(|changes| settled(&path, changes)));
+    }
+    Ok(living)
+}
+
+/// Changes of a box that lives, which may be writing them just now: then they are read again, for a moment.
+fn settled(path: &Path, mut changes: Changes) -> anyhow::Result<Changes> {
+    let until = Instant::now() + LOOKED_AT;
+    while changes.pid == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+        changes = read(&open_to_read(path)?)?;
+    }
+    Ok(changes)
 }
 
 /// Words for a state file that is not believed.
@@ -580,6 +593,23 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         note(&dir, &format!(r#"{{"pid":1,"bridge":"nrw-by9999999","control":"{}"}}"#, socket.display()));
         assert_eq!(clean(&dir).unwrap().removed, [socket.display().to_string()]);
+    }
+
+    #[test]
+    fn notes_that_are_being_written_are_waited_for() {
+        let dir = narrows_testing::Scratch::new("note-half");
+        let path = note(&dir, "");
+        let held = lock(&path).unwrap();
+        let writing = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            write(&held, &path, &Changes { pid: 7, chain: Some("NARROWS-7".into()), ..Changes::default() })
+                .unwrap();
+            held
+        });
+        let living = living(&dir).unwrap();
+        let _held = writing.join().unwrap();
+        assert_eq!(living.iter().map(|changes| changes.pid).collect::<Vec<_>>(), [7]);
+        assert!(are_queued(&living));
     }
 
     #[test]
