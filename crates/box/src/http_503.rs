@@ -123,7 +123,10 @@ fn http(header: &Header) -> Option<TcpHeader> {
         IpAddr::V4(a) => !(a.is_multicast() || a.is_broadcast() || a.is_unspecified() || a.is_loopback()),
         IpAddr::V6(a) => !(a.is_multicast() || a.is_unspecified() || a.is_loopback()),
     };
-    let to_http = header.key.proto == Proto::TCP && header.key.dport == HTTP && !header.fragment;
+    let to_http = header.key.proto == Proto::TCP
+        && header.key.dport == HTTP
+        && !header.fragment
+        && !header.key.is_in_tunnel();
     header.tcp.filter(|_| one_host && to_http)
 }
 

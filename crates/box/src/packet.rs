@@ -116,6 +116,29 @@ impl HeldPacket {
         })
     }
 
+    /// Takes the flow of what it carries, if it is a tunnel's.
+    #[inline]
+    pub(super) fn look_inside(&mut self) {
+        let ip = self.bytes.get(usize::from(self.ip_at)..).unwrap_or_default();
+        self.header.look_inside(ip);
+    }
+
+    /// One of the users' side, of whom nothing was looked into yet: a segment in GRE (RFC 2784) from 10.0.1.1 to
+    /// 10.0.1.2, in an Ethernet frame; ECT(0), window 1000.
+    #[cfg(test)]
+    pub(super) fn in_gre() -> Self {
+        let mut bytes = vec![0; 12];
+        bytes.extend([8, 0, 0x45, 0x02, 0, 68, 0, 1, 0, 0, 64, 47, 0x64, 0x86]);
+        bytes.extend([10, 0, 1, 1, 10, 0, 1, 2, 0, 0, 8, 0]);
+        bytes.extend([0x45, 0x02, 0, 44, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes
+            .extend([0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x10, 3, 0xe8, 0, 0, 0, 0, 1, 2, 3, 4]);
+        let mut packets = Vec::new();
+        let passed = Self::of_frame(bytes, Direction::Up, &mut ErrorCounters::default(), &mut packets);
+        assert!(passed.is_none());
+        packets.remove(0).1
+    }
+
     /// The direction it came in.
     #[must_use]
     pub const fn direction(&self) -> Direction {
@@ -281,6 +304,28 @@ mod tests {
         assert_eq!(again, p.header);
         assert_eq!(again.tcp.unwrap().window, 500);
         assert_eq!((again.ecn, again.dscp.get()), (Ecn::Ce, 8));
+    }
+
+    #[test]
+    fn within_a_tunnel_the_outer_header_alone_is_changed() {
+        let mut p = HeldPacket::in_gre();
+        p.look_inside();
+        let before = p.bytes.clone();
+        assert_eq!(p.header.key.proto, narrows_wire::Proto::TCP);
+        assert!(p.header.key.is_in_tunnel());
+        assert!(!p.set_window(500) && !p.set_tsval(1) && !p.dirty);
+        assert_eq!(p.header.tcp.unwrap().window, 1000);
+        assert!(p.mark_ce() && p.dirty);
+        // 4502+0044+0001+0000+402f+0a00+0101+0a00+0102 = 9b79, complement 6486; with CE one more.
+        let mut expected = before;
+        expected[15] = 0x03;
+        expected[24..26].copy_from_slice(&[0x64, 0x85]);
+        assert_eq!(p.bytes, expected);
+        let mut again = HeldPacket::in_gre();
+        again.bytes = p.bytes.clone();
+        again.header = narrows_wire::parse(&p.bytes[14..]).unwrap();
+        again.look_inside();
+        assert_eq!(again.header, p.header);
     }
 
     #[test]

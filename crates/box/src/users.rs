@@ -135,7 +135,7 @@ const fn address(direction: Direction, key: &FlowKey) -> u128 {
     }
 }
 
-/// A back end whose packets are told their users as they come.
+/// A back end whose packets are told their flows, where they are tunnels', and their users as they come.
 pub struct Sorted<'a, B> {
     pub backend: &'a mut B,
     pub users: &'a mut UserMap,
@@ -150,6 +150,7 @@ impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
         let before = into.len();
         let more = self.backend.receive(now, into);
         for (direction, packet) in &mut into[before..] {
+            packet.look_inside();
             packet.user = self.users.whose(*direction, &packet.header.key, packet.link);
         }
         self.sight.arrived_together(now, &mut into[before..]);
@@ -209,5 +210,35 @@ mod tests {
         let to = |last| key([192, 0, 2, 1], [10, 0, 0, last]);
         assert_eq!(map.circuit(Direction::Down, &to(2), LinkAddress::default()), Some(CircuitId(1)));
         assert_eq!(map.circuit(Direction::Down, &to(1), LinkAddress::default()), None);
+    }
+
+    /// Receives one packet.
+    struct Once(Option<HeldPacket>);
+
+    impl Backend for Once {
+        type Packet = HeldPacket;
+
+        fn receive(&mut self, _: Instant, into: &mut Vec<(Direction, HeldPacket)>) -> io::Result<bool> {
+            into.extend(self.0.take().map(|packet| (Direction::Up, packet)));
+            Ok(false)
+        }
+        fn apply(&mut self, _: Instant, _: Event<HeldPacket>) {}
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The circuit is that of the tunnel's own address, 10.0.1.1, and not of the one within, 10.0.0.1.
+    #[test]
+    fn what_comes_in_a_tunnel_is_a_flow_of_whose_it_is() {
+        let mut users = map("inner,,10.0.0.1,,,\nouter,,10.0.1.1,,,\n");
+        let (mut backend, mut sight) = (Once(Some(HeldPacket::in_gre())), Sight::new(Instant::ZERO, 1));
+        let mut into = Vec::new();
+        let mut sorted = Sorted { backend: &mut backend, users: &mut users, sight: &mut sight };
+        sorted.receive(Instant::ZERO, &mut into).unwrap();
+        let (_, packet) = &into[0];
+        assert_eq!((packet.header.key.proto, packet.header.key.is_in_tunnel()), (Proto::TCP, true));
+        assert_eq!(packet.header.key.src(), std::net::IpAddr::from([10, 0, 1, 1]));
+        assert_eq!(packet.circuit(), Some(CircuitId(1)));
     }
 }

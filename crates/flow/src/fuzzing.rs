@@ -22,6 +22,21 @@ pub fn parse(bytes: &[u8]) {
         return;
     };
     let after = narrows_wire::parse(&packet).expect("a rewritten packet is still one");
+    let (mut flow, mut flow_after) = (before, after);
+    flow.look_inside(bytes);
+    flow_after.look_inside(&packet);
+    assert_eq!(flow_after.key, flow.key);
+    if flow.key.is_in_tunnel() {
+        assert!(!window && !tsval, "nothing within a tunnel is changed");
+        assert_eq!(
+            (flow.key.src_bits(), flow.key.dst_bits()),
+            (before.key.src_bits(), before.key.dst_bits())
+        );
+        assert_eq!((flow.len, flow.ecn, flow.ident), (before.len, before.ecn, before.ident));
+        assert!(flow.tcp.is_none_or(|tcp| u64::from(tcp.payload) <= flow.len.get()));
+    } else {
+        assert_eq!(flow, before);
+    }
     assert_eq!((after.key, after.len, after.fragment), (before.key, before.len, before.fragment));
     assert!(!marked || after.ecn == narrows_units::Ecn::Ce);
     if let (Some(a), Some(b)) = (after.tcp, before.tcp) {

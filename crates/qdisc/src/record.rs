@@ -26,13 +26,15 @@ impl Packet for Record {
         capable
     }
     fn set_window(&mut self, window: u16) -> bool {
-        self.header.tcp.as_mut().is_some_and(|t| {
+        let own = !self.header.key.is_in_tunnel();
+        self.header.tcp.as_mut().filter(|_| own).is_some_and(|t| {
             t.window = window;
             true
         })
     }
     fn set_tsval(&mut self, tsval: u32) -> bool {
-        self.header.tcp.as_mut().and_then(|t| t.timestamps.as_mut()).is_some_and(|t| {
+        let own = !self.header.key.is_in_tunnel();
+        self.header.tcp.as_mut().filter(|_| own).and_then(|t| t.timestamps.as_mut()).is_some_and(|t| {
             t.0 = tsval;
             true
         })

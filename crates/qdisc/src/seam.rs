@@ -19,9 +19,9 @@ pub trait Packet {
     fn header(&self) -> &Header;
     /// Marks congestion experienced; `false` if the packet is not ECN-capable.
     fn mark_ce(&mut self) -> bool;
-    /// Sets the TCP window field (unscaled, as on the wire); `false` if that cannot be done.
+    /// Sets the TCP window field (unscaled, as on the wire); `false` if that cannot be done, as within a tunnel.
     fn set_window(&mut self, window: u16) -> bool;
-    /// Sets TSval; `false` if the packet has no timestamp option or cannot be changed.
+    /// Sets TSval; `false` if the packet has no timestamp option or cannot be changed, as within a tunnel.
     fn set_tsval(&mut self, tsval: u32) -> bool;
     /// Sets the class of service; `false` if the packet cannot be changed.
     fn set_dscp(&mut self, dscp: Dscp) -> bool;

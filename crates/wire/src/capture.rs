@@ -14,12 +14,11 @@ use std::io::{self, Read};
 
 use narrows_units::Instant;
 
-use crate::{Header, parse};
+use crate::{Header, parse, tunnel};
 
 mod link;
 mod pcapng;
 mod source;
-mod tunnel;
 mod write;
 
 pub use link::LinkType;
@@ -198,7 +197,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Reads the packets that go through tunnels in the clear (GRE, IP in IP, VXLAN, Geneve, GTP-U) instead of those
+    /// Reads the packets that go through tunnels in the clear (GRE, IP in IP, L2TP, VXLAN, Geneve, GTP-U, MPLS) instead of those
     /// that carry them.
     #[must_use]
     pub fn through_tunnels(self) -> Self {

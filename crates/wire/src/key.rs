@@ -32,19 +32,20 @@ pub struct FlowKey {
     pub dport: u16,
     /// Protocol.
     pub proto: Proto,
+    in_tunnel: bool,
 }
 
 impl FlowKey {
     /// A key from addresses and ports.
     #[must_use]
     pub fn new(src: IpAddr, dst: IpAddr, sport: u16, dport: u16, proto: Proto) -> Self {
-        Self { src: octets(src), dst: octets(dst), sport, dport, proto }
+        Self { src: octets(src), dst: octets(dst), sport, dport, proto, in_tunnel: false }
     }
     /// The key of what has no ports between an address, as [`FlowKey::src_bits`] has it, and itself: to hash addresses.
     #[must_use]
     pub const fn of_host(bits: u128) -> Self {
         let address = bits.to_be_bytes();
-        Self { src: address, dst: address, sport: 0, dport: 0, proto: Proto(0) }
+        Self { src: address, dst: address, sport: 0, dport: 0, proto: Proto(0), in_tunnel: false }
     }
     /// Source address.
     #[must_use]
@@ -69,11 +70,31 @@ impl FlowKey {
     /// The other direction of the same flow.
     #[must_use]
     pub const fn reverse(&self) -> Self {
-        Self { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, proto: self.proto }
+        Self { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, ..*self }
     }
     /// The key of another protocol and other ports between the same addresses.
     pub(crate) const fn with(self, proto: Proto, sport: u16, dport: u16) -> Self {
         Self { sport, dport, proto, ..self }
+    }
+    /// The key of this flow where a tunnel carries it: the tunnel's addresses, this protocol, and in place of ports 32
+    /// bits of a hash of the addresses and ports. Of a thousand flows in one tunnel two are the same with a probability
+    /// of 0.0001. What carries the other direction has the reverse of this key.
+    ///
+    /// Two processes must agree on keys, so the hash has no secret. Who finds a flow with another's bits can do no more
+    /// than who forges the other's addresses.
+    pub(crate) fn within(&self, tunnel: &Self) -> Self {
+        let forward = (self.src, self.sport) <= (self.dst, self.dport);
+        let hash = if forward { *self } else { self.reverse() }.hash(0);
+        let (lower, upper) = (hash as u16, (hash >> 16) as u16);
+        let (sport, dport) = if forward { (lower, upper) } else { (upper, lower) };
+        Self { in_tunnel: true, ..tunnel.with(self.proto, sport, dport) }
+    }
+    /// Whether the flow is one that a tunnel carries. The addresses are the tunnel's then, and the ports are made from
+    /// the flow's own addresses and ports.
+    #[must_use]
+    #[inline]
+    pub const fn is_in_tunnel(&self) -> bool {
+        self.in_tunnel
     }
     /// A hash with a seed from the caller: who does not know the seed cannot choose addresses that collide.
     #[must_use]
@@ -132,7 +153,8 @@ impl fmt::Display for FlowKey {
             Proto::ICMP | Proto::ICMPV6 => "icmp",
             _ => "ip",
         };
-        write!(f, "{proto} {} > {}", end(self.src(), self.sport), end(self.dst(), self.dport))
+        let tunnel = if self.in_tunnel { " in tunnel" } else { "" };
+        write!(f, "{proto}{tunnel} {} > {}", end(self.src(), self.sport), end(self.dst(), self.dport))
     }
 }
 impl fmt::Debug for FlowKey {

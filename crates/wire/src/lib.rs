@@ -1,14 +1,15 @@
 //! Reads IPv4, IPv6, TCP and UDP headers from bytes, changes the few fields that a middlebox may change, and reads and
 //! writes captures.
 //!
-//! [`parse`] turns any bytes into a [`Header`] or a [`WireError`], and never panics; [`build`] is its inverse. A
-//! change of a passing packet updates the checksum incrementally (RFC 1624) and never computes it anew, so that a
+//! [`parse`] turns any bytes into a [`Header`] or a [`WireError`], and never panics; [`build`] is its inverse.
+//! [`Header::look_inside`] looks into tunnels besides. A change of a passing packet updates the checksum incrementally (RFC 1624) and never computes it anew, so that a
 //! packet that came in corrupt stays recognisably corrupt.
 
 #![forbid(unsafe_code)]
 
 mod build;
 pub mod capture;
+mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod header;
@@ -16,8 +17,10 @@ mod key;
 mod parse;
 mod quic;
 mod rewrite;
+mod tunnel;
 
 pub use build::build;
+pub use frame::ip_offset;
 pub use header::{Flags, Header, SackBlocks, TcpHeader, Unreachable};
 pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};

@@ -59,7 +59,7 @@ impl Waiting {
         let mac = self.mac.map(Mac);
         let (header, _) =
             if ip_at == 0 { header_of_packet(&self.bytes, mac) } else { header_of_frame(&self.bytes, ip_at) };
-        Some(HeldPacket {
+        let mut packet = HeldPacket {
             id: self.id,
             direction: if self.down { Direction::Down } else { Direction::Up },
             dirty: self.dirty,
@@ -70,7 +70,9 @@ impl Waiting {
             user: None,
             mark: Mark::default(),
             bytes: self.bytes,
-        })
+        };
+        packet.look_inside();
+        Some(packet)
     }
 }
 
@@ -180,6 +182,16 @@ mod tests {
             mark: Mark::default(),
             bytes,
         }
+    }
+
+    /// The successor knows the flow of what waits by the same key.
+    #[test]
+    fn what_a_tunnel_carries_is_looked_into_again() {
+        let mut before = HeldPacket::in_gre();
+        before.look_inside();
+        let after = Waiting::from(&before).packet().unwrap();
+        assert!(after.header.key.is_in_tunnel());
+        assert_eq!(after.header, before.header);
     }
 
     #[test]

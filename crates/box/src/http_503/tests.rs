@@ -178,6 +178,23 @@ fn what_is_not_ours_goes_on() {
 
 /// RFC 6528, section 3: an outsider cannot tell one connection's number from another's. That every bit of the key
 /// counts is the least of it; of the numbers of neighbouring ports, as of dice, no bit is the same in all.
+/// A SYN in GRE (RFC 2784) to another port, whose digest in the key happens to be 80.
+#[test]
+fn nobody_within_a_tunnel_is_answered() {
+    let syn = |n: u32| {
+        let mut p = vec![0x45, 0, 0, 64, 0, 1, 0, 0, 64, 47, 0, 0, 10, 0, 1, 1, 10, 0, 1, 2, 0, 0, 8, 0];
+        p.extend([0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0]);
+        p.extend([&n.to_be_bytes()[..], &[192, 0, 2, 1, 0x9c, 0x40, 1, 0xbb]].concat());
+        p.extend([0, 0, 0, 7, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
+        let mut header = parse(&p).unwrap();
+        header.look_inside(&p);
+        header
+    };
+    let found = (0x0a00_0000..0x0b00_0000).map(syn).find(|header| header.key.dport == HTTP).unwrap();
+    assert!(found.key.proto == Proto::TCP && found.tcp.is_some_and(|tcp| tcp.flags == Flags::SYN));
+    assert!(!is_answerable(&found) && PAGES.syn(&found).is_none() && ask(&found).is_none());
+}
+
 #[test]
 fn every_bit_of_a_connection_is_in_its_number() {
     let isn = |key| PAGES.isn(&Header { key, ..Header::default() }).0;

@@ -128,3 +128,46 @@ fn random_bytes_parse_or_fail_but_never_panic() {
         }
     }
 }
+
+#[test]
+fn whatever_a_tunnel_carries_is_read_or_left() {
+    // IP in IP, 6in4, GRE, MPLS, and UDP of L2TP, GTP-U, VXLAN, Geneve and MPLS; behind each something like IPv4 with
+    // TCP, and then some bytes at random.
+    let ports = [1701, 2152, 4789, 6081, 6635].map(u16::to_be_bytes);
+    let udp = |nth: usize| [[0x30, 0x39], ports[nth], [0, 0], [0, 0]].concat();
+    let heads: [(u8, Vec<u8>); 9] = [
+        (4, vec![]),
+        (41, vec![]),
+        (47, vec![0, 0, 8, 0]),
+        (137, vec![0, 1, 1, 64]),
+        (17, [&udp(0)[..], &[0, 2, 0, 1, 0, 1, 0, 0x21]].concat()),
+        (17, [&udp(1)[..], &[0x30, 255, 0, 60, 0, 0, 0, 1]].concat()),
+        (17, [&udp(2)[..], &[8, 0, 0, 0, 0, 0, 1, 0], &[0; 12], &[8, 0]].concat()),
+        (17, [&udp(3)[..], &[0, 0, 8, 0, 0, 0, 1, 0]].concat()),
+        (17, [&udp(4)[..], &[0, 1, 1, 64]].concat()),
+    ];
+    let mut tunnelled = 0;
+    for seed in 1..=2000u64 {
+        let mut rng = fuzzing::XorShift::new(seed);
+        println!("seed {seed}");
+        for (proto, head) in &heads {
+            let mut p = [&[0x45, 0, 0, 0, 0, 1, 0, 0, 64, *proto, 0, 0][..], &[10; 8], head].concat();
+            let inner = p.len();
+            p.extend((0..60).map(|_| rng.below(256) as u8));
+            p[inner..inner + 4].copy_from_slice(&[0x45, 0, 0, 60]);
+            p[inner + 9] = 6;
+            p[3] = p.len() as u8;
+            for _ in 0..rng.below(4) {
+                let at = rng.below(p.len() as u64) as usize;
+                p[at] = rng.below(256) as u8;
+            }
+            p.truncate(p.len() - rng.below(30) as usize);
+            if let Ok(mut header) = narrows_wire::parse(&p) {
+                header.look_inside(&p);
+                tunnelled += u32::from(header.key.is_in_tunnel());
+            }
+            fuzzing::parse(&p);
+        }
+    }
+    assert!(tunnelled > 2000, "{tunnelled}");
+}

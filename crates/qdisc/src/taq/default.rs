@@ -429,7 +429,9 @@ impl<P: Packet> DefaultMode<P> {
             if state.departures.acknowledged(now, &tcp) {
                 state.repair.acknowledged(tcp.ack);
             }
-            if let Some(window) = self.clamped_window(id, &tcp)
+            // What a tunnel carries cannot be changed, so nobody was told an edge.
+            if !packet.header().key.is_in_tunnel()
+                && let Some(window) = self.clamped_window(id, &tcp)
                 && packet.set_window(window)
             {
                 self.counters.clamped += 1;

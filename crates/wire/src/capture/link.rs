@@ -1,5 +1,7 @@
 //! Finds the IP packet in a frame, by link type (the registry of draft-ietf-opsawg-pcaplinktype).
 
+use crate::frame::behind_ethertype;
+
 /// The link types that we read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -56,27 +58,6 @@ pub(super) fn ip(link: LinkType, frame: &mut [u8], original_len: u32) -> Option<
     let packet = frame.get_mut(at..)?;
     fill_in_length(packet, (original_len as usize).saturating_sub(at));
     Some(packet)
-}
-
-/// Where the IP packet begins, if the ethertype at `type_at` is one of IP. The payload begins at `body_at`; it may
-/// begin with VLAN tags (IEEE 802.1Q, 802.1ad).
-pub(super) fn behind_ethertype(frame: &[u8], mut type_at: usize, mut body_at: usize) -> Option<usize> {
-    loop {
-        match u16::from_be_bytes([*frame.get(type_at)?, *frame.get(type_at + 1)?]) {
-            0x0800 | 0x86dd => return Some(body_at),
-            // A tag has two bytes of its own, then the ethertype of what follows it.
-            0x8100 | 0x88a8 | 0x9100 => (type_at, body_at) = (body_at + 2, body_at + 4),
-            0x8864 => return behind_pppoe(frame, body_at),
-            _ => return None,
-        }
-    }
-}
-
-/// Where the IP packet begins in a session frame of PPPoE (RFC 2516, section 4): version and type, code, session and
-/// length are six bytes, and the protocol of PPP has two, 0x21 for IPv4 and 0x57 for IPv6.
-fn behind_pppoe(frame: &[u8], at: usize) -> Option<usize> {
-    let is_ip = matches!(frame.get(at + 6..at + 8)?, [0, 0x21 | 0x57]);
-    (frame[at] == 0x11 && frame[at + 1] == 0 && is_ip).then_some(at + 8)
 }
 
 /// AF_INET is 2 everywhere; AF_INET6 is 10 on Linux, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS. None of

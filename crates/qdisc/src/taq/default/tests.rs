@@ -3,6 +3,7 @@ mod datagrams;
 mod expedited;
 mod forged;
 mod losses;
+mod tunnels;
 
 use std::net::IpAddr;
 
