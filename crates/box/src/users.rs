@@ -239,6 +239,6 @@ mod tests {
         let (_, packet) = &into[0];
         assert_eq!((packet.header.key.proto, packet.header.key.is_in_tunnel()), (Proto::TCP, true));
         assert_eq!(packet.header.key.src(), std::net::IpAddr::from([10, 0, 1, 1]));
-        assert_eq!(packet.circuit(), Some(CircuitId(1)));
+        assert_eq!(narrows_qdisc::Packet::circuit(packet), Some(CircuitId(1)));
     }
 }
