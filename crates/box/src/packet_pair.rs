@@ -285,10 +285,11 @@ mod tests {
             (key.src().to_string(), key.dst().to_string(), key.proto.0)
         };
         let by_mac = ("fe80::200:0:1".to_owned(), "fe80::200:0:2".to_owned(), 255);
-        // An EtherType of nobody, MPLS, a third VLAN tag; nor does it help to look like IPv4.
+        // An EtherType of nobody, MPLS without a last label, the same behind two VLAN tags; nor does it help to look
+        // like IPv4.
         assert_eq!(take([0x88, 0xb5], &[0x45; 40]), by_mac);
         assert_eq!(take([0x88, 0x47], &[0; 40]), by_mac);
-        assert_eq!(take([0x88, 0xa8], &[0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3, 8, 0]), by_mac);
+        assert_eq!(take([0x88, 0xa8], &[0, 1, 0x81, 0, 0, 2, 0x88, 0xb5, 0x45, 0]), by_mac);
         // IPv6 whose destination options claim 2048 bytes more than it has.
         let mut options = vec![0x60, 0, 0, 0, 0, 8, 60, 64];
         options.extend([0xfd; 16]);
