@@ -20,7 +20,6 @@ mod rewrite;
 mod tunnel;
 
 pub use build::build;
-pub use frame::ip_offset;
 pub use header::{Flags, Header, SackBlocks, TcpHeader, Unreachable};
 pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};
