@@ -5,7 +5,6 @@
 //! carry), whatever offloads the machine or its peers have on, and leaves their settings alone.
 
 use narrows_wire::checksum;
-pub use narrows_wire::ip_offset;
 
 /// Length of the header before each frame.
 pub const VNET: usize = 10;
@@ -168,6 +167,24 @@ pub fn insert_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
     }
 }
 
+/// Where the IP packet begins: behind up to two VLAN tags, or in a PPPoE session (RFC 2516). A packet's length counts
+/// from there, so who sends more tags, or labels of MPLS, shall not have them carried for nothing.
+#[must_use]
+pub fn ip_offset(frame: &[u8]) -> Option<usize> {
+    let word = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
+    let mut at = 12;
+    for _ in 0..3 {
+        match word(at)? {
+            0x8100 | 0x88a8 => at += 4,
+            0x0800 | 0x86dd => return Some(at + 2),
+            // Six bytes of PPPoE, then PPP's protocol: IPv4 or IPv6.
+            0x8864 => return matches!(word(at + 8)?, 0x0021 | 0x0057).then_some(at + 10),
+            _ => return None,
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,7 +287,6 @@ mod tests {
         assert_eq!(ip_offset(&with(&[0x81, 0, 0, 5, 0x86, 0xdd])), Some(18));
         assert_eq!(ip_offset(&with(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0])), Some(22));
         assert_eq!(ip_offset(&with(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0, 0x21])), Some(22));
-        assert_eq!(ip_offset(&with(&[0x88, 0x47, 0, 1, 0x11, 64, 0x45])), Some(18), "MPLS");
         assert_eq!(ip_offset(&with(&[8, 6])), None, "ARP");
         let mut tagged = with(&[8, 0]);
         insert_vlan(&mut tagged, 0x8100, 5);

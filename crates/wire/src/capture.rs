@@ -197,8 +197,8 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Reads the packets that go through tunnels in the clear (GRE, IP in IP, L2TP, VXLAN, Geneve, GTP-U, MPLS) instead of those
-    /// that carry them.
+    /// Reads the packets that go through tunnels in the clear (GRE, IP in IP, L2TP, VXLAN, Geneve, GTP-U, MPLS) instead
+    /// of those that carry them.
     #[must_use]
     pub fn through_tunnels(self) -> Self {
         Self { peels: true, ..self }

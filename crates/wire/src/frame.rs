@@ -1,13 +1,5 @@
 //! Finds the IP packet in a frame of Ethernet.
 
-/// Where the IP packet begins in a frame of Ethernet: behind VLAN tags, in a session of PPPoE (RFC 2516), or behind the
-/// labels of MPLS (RFC 3032). `None` if there is none.
-#[must_use]
-#[inline]
-pub fn ip_offset(frame: &[u8]) -> Option<usize> {
-    behind_ethertype(frame, 12, 14)
-}
-
 /// Where the IP packet begins, if the ethertype at `type_at` is one of IP. The payload begins at `body_at`; it may
 /// begin with VLAN tags (IEEE 802.1Q, 802.1ad), or with labels of MPLS.
 pub(crate) fn behind_ethertype(frame: &[u8], mut type_at: usize, mut body_at: usize) -> Option<usize> {
@@ -46,6 +38,10 @@ pub(crate) fn behind_labels(frame: &[u8], at: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ip_offset(frame: &[u8]) -> Option<usize> {
+        behind_ethertype(frame, 12, 14)
+    }
 
     #[test]
     fn ip_behind_labels() {

@@ -2,8 +2,8 @@
 //! writes captures.
 //!
 //! [`parse`] turns any bytes into a [`Header`] or a [`WireError`], and never panics; [`build`] is its inverse.
-//! [`Header::look_inside`] looks into tunnels besides. A change of a passing packet updates the checksum incrementally (RFC 1624) and never computes it anew, so that a
-//! packet that came in corrupt stays recognisably corrupt.
+//! [`Header::look_inside`] looks into tunnels besides. A change of a passing packet updates the checksum incrementally
+//! (RFC 1624) and never computes it anew, so that a packet that came in corrupt stays recognisably corrupt.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,6 @@ mod rewrite;
 mod tunnel;
 
 pub use build::build;
-pub use frame::ip_offset;
 pub use header::{Flags, Header, SackBlocks, TcpHeader, Unreachable};
 pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};
