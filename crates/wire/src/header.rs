@@ -140,8 +140,8 @@ pub struct Unreachable {
     pub dport: NonZeroU16,
 }
 
-/// A packet's headers, parsed once when it arrives. If the flow is one within a tunnel ([`FlowKey::is_in_tunnel`]), what
-/// is said of TCP, QUIC and ICMP is of that flow too, and nothing of it may be changed.
+/// A packet's headers, parsed once when it arrives. If the flow is one within a tunnel ([`FlowKey::is_in_tunnel`]),
+/// what is said of TCP, QUIC and ICMP is of that flow too, and nothing of it may be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The flow and direction.
