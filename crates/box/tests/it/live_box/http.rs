@@ -77,7 +77,7 @@ fn http_that_has_to_wait_is_answered_503_and_told_when_to_come_back() {
     let args: Vec<_> = ["netns", "exec", &ns].into_iter().chain(nat.split(' ')).collect();
     let nat = run("ip", &args).status.success();
     // One packet of 1500 bytes takes 94 ms, so whoever is served makes a round longer than allowed.
-    // The newcomers are addresses of one host, which a user's addresses of both versions would be without `user_prefix`.
+    // The newcomers are addresses of one host, which would be one user without `user_prefix`.
     let discipline = "taq:round_limit_ms=100,t_wait=10,t_pool=10,user_prefix=64";
     let running = world.start(&format!("--down 128kbit --http-503 --discipline {discipline}"));
     let serving = serve(&world, 3);
