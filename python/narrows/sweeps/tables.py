@@ -20,6 +20,7 @@ from narrows.results import make_table
 TABLES = (
     "backoffs",
     "bursts",
+    "calls",
     "classes",
     "cwnd",
     "datagrams",
