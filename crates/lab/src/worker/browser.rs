@@ -64,9 +64,11 @@ struct Timing {
 const TIMING: &str = "new Promise(done => setTimeout(() => {
     const n = performance.getEntriesByType('navigation')[0];
     const part = e => [e.startTime, e.responseEnd, e.encodedBodySize];
+    // A browser may ask for its icon, which no page has.
+    const ours = e => !e.name.endsWith('/favicon.ico');
     done(JSON.stringify({ protocol: n.nextHopProtocol, connect: [n.connectStart, n.connectEnd],
         first_byte: n.responseStart, loaded: n.loadEventEnd,
-        parts: [n, ...performance.getEntriesByType('resource')].map(part) }));
+        parts: [n, ...performance.getEntriesByType('resource').filter(ours)].map(part) }));
 }, 0))";
 
 /// A browser's pages, one after another.
