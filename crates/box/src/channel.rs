@@ -10,10 +10,13 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     /// Readable when packets wait.
     fn fds(&self) -> [BorrowedFd<'_>; 2];
 
-    /// Packets with errors so far.
+    /// Counts packets with errors so far. It may ask the kernel.
     fn error_counters(&mut self) -> ErrorCounters;
 
-    /// Packets of each direction so far. What was neither unqueued nor lost was handed over.
+    /// Counts packets so far whose way was gone when their turn came. The kernel is not asked.
+    fn gone(&self) -> u64;
+
+    /// Counts packets of each direction so far. Those neither unqueued nor lost were handed over.
     fn passages(&mut self) -> [Passage; 2];
 
     /// Interfaces have come, gone or changed.

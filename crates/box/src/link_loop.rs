@@ -106,12 +106,12 @@ pub struct Live<C> {
     told: [Option<Rate>; 2],
     /// What the kernel may hold.
     room: room::Room,
-    /// What has passed by a full queue, down and up.
+    /// Packets that passed by a full queue, down and up.
     accounts: [account::Account; 2],
-    /// Whether what waits leaves, down and up.
+    /// Progress of the packets that wait, down and up.
     progress: [progress::Progress; 2],
-    /// Since when it does not.
-    stuck: Option<Instant>,
+    /// Whether people were told that it does not.
+    stuck: bool,
     /// Packets whose way was gone, as far as the watchdog was told to look.
     gone: u64,
 }
@@ -146,7 +146,7 @@ impl<C: Channel> Live<C> {
             room: room::Room::default(),
             accounts: [account::Account::default(); 2],
             progress: [progress::Progress::default(); 2],
-            stuck: None,
+            stuck: false,
             gone: 0,
         }
     }
@@ -216,7 +216,7 @@ impl<C: Channel> Live<C> {
         Ok(step)
     }
 
-    /// Whether packets wait in a direction and none leaves, which people are told of once.
+    /// Tells whether packets wait in a direction and none leaves; people are told once.
     fn is_stuck(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) -> bool {
         let stuck = Direction::BOTH.into_iter().find(|d| {
             let packet = || {
@@ -227,14 +227,16 @@ impl<C: Channel> Live<C> {
             };
             self.progress[*d as usize].is_stuck(at, packet)
         });
-        if let (Some(direction), None) = (stuck, self.stuck) {
+        if let Some(direction) = stuck
+            && !self.stuck
+        {
             tell(Notice::Warning(format!(
                 "packets wait to go {} and none leaves: traffic passes by the box",
                 direction.name()
             )));
         }
-        self.stuck = stuck.and(self.stuck.or(Some(at)));
-        self.stuck.is_some()
+        self.stuck = stuck.is_some();
+        self.stuck
     }
 
     /// Tells the watchdog that the box lives, and hears what it did.
@@ -245,7 +247,7 @@ impl<C: Channel> Live<C> {
         let mut lives = Ok(());
         if !self.is_stuck(at, tell) {
             self.publisher.show_life(at);
-            let gone = self.channel.error_counters().gone;
+            let gone = self.channel.gone();
             lives = if gone == self.gone { self.watched.beat(at) } else { self.watched.look(at) };
             self.gone = gone;
         }

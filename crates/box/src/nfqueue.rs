@@ -318,9 +318,12 @@ impl Channel for Nfqueue {
     }
 
     fn error_counters(&mut self) -> ErrorCounters {
-        let (answered, failed) = self.responder.as_ref().map_or((0, 0), |r| (r.answered(), r.failed()));
-        let unseen = self.queues.iter().map(|queue| queue.numbers.skipped).sum();
-        ErrorCounters { answered, unseen, gone: self.errors.gone + failed, ..self.errors }
+        let answered = self.responder.as_ref().map_or(0, |responder| responder.answered());
+        ErrorCounters { answered, gone: self.gone(), ..self.errors }
+    }
+
+    fn gone(&self) -> u64 {
+        self.errors.gone + self.responder.as_ref().map_or(0, |responder| responder.failed())
     }
 
     fn passages(&mut self) -> [Passage; 2] {
@@ -481,7 +484,7 @@ mod tests {
         assert!(queue.verdicts.is_empty());
         let len = recv(kernel.as_raw_fd(), &mut heard, MsgFlags::empty()).unwrap();
         assert_eq!(heard[..len], said);
-        // What has gathered while there was none is more than the socket takes at once, and goes in whole messages.
+        // Verdicts that have gathered without memory are more than the socket takes at once, and go in whole messages.
         while send(queue.socket.as_raw_fd(), &[0; 4096], MsgFlags::empty()).is_ok() {}
         (1..=400).for_each(|id| queue.say(id, netlink::ACCEPT, Some(&[7; 1400])).unwrap());
         let gathered = queue.verdicts.len();

@@ -16,8 +16,6 @@ pub struct ErrorCounters {
     /// Packets that contradicted themselves. They waited with what else of their user cannot be read; those longer than
     /// their frame were discarded.
     pub malformed: u64,
-    /// Packets the kernel could not tell us of because we read too slowly; it let them through unqueued.
-    pub unseen: u64,
     /// Packets lost before we could see them: the socket was full (packet sockets only).
     pub lost: u64,
     /// Packets whose way was gone when their turn came: an interface went down, or would not take them.
@@ -29,19 +27,26 @@ pub struct ErrorCounters {
 /// Packets of one direction that came to the box's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passage {
-    /// All that came, as far as they were counted.
+    /// Packets that came, as far as they were counted.
     pub offered: u64,
-    /// Those that the kernel let through unqueued.
+    /// Packets that the kernel let through unqueued.
     pub unqueued: u64,
-    /// Those that were lost, or discarded because they contradict themselves.
+    /// Packets that were lost, or discarded because they contradict themselves.
     pub lost: u64,
 }
 
 impl Passage {
-    /// One more has come, and is lost or not.
+    /// Counts one packet that was read: it is queued if it `is_sound`, else discarded.
     pub(super) const fn note(&mut self, is_sound: bool) {
         self.offered += 1;
         self.lost += !is_sound as u64;
+    }
+
+    /// Counts packets that were lost before they could be read, here and among the link's errors.
+    pub(super) const fn lose(&mut self, packets: u64, errors: &mut ErrorCounters) {
+        self.offered += packets;
+        self.lost += packets;
+        errors.lost += packets;
     }
 }
 
@@ -159,15 +164,15 @@ impl HeldPacket {
 
 /// Bytes of Ethernet's header without tags.
 const ETHERNET: usize = 14;
-/// What Ethernet pads shorter packets to: 60 bytes of a frame, less its header.
+/// Length to which Ethernet pads shorter packets: 60 bytes of a frame, less its header.
 const PADDED: u64 = 46;
-/// Most bytes of a packet that the kernel copies: of one that is so long the rest may be missing.
+/// Most bytes of a packet that the kernel copies: the rest of a longer one may be missing.
 const COPIED: usize = 65_531;
 /// Protocol of what is no IP or contradicts itself (IANA keeps the number free). It is one flow of its user.
 const UNREADABLE: Proto = Proto(255);
 
-/// Reads the headers of an IP packet that has come without its frame, and tells whether they are sound. Length is what
-/// the kernel has of the packet, whatever the packet says of itself.
+/// Reads the headers of an IP packet that has come without its frame, and tells whether they are sound. The length is
+/// that of the kernel's packet, whatever the headers say.
 pub(super) fn header_of_packet(bytes: &[u8], mac: Option<Mac>) -> (Header, bool) {
     let read = narrows_wire::parse(bytes).ok();
     let is_sound = read.is_some();
@@ -178,8 +183,8 @@ pub(super) fn header_of_packet(bytes: &[u8], mac: Option<Mac>) -> (Header, bool)
     (header, is_sound)
 }
 
-/// Reads the headers of the packet that begins there in a frame, and tells whether they are sound. What follows behind
-/// its packet counts, but for Ethernet's padding: where short frames count more, `mpu` says so.
+/// Reads the headers of the packet that begins at `ip_at` in a frame, and tells whether they are sound. Bytes behind
+/// the packet count, but for Ethernet's padding: where short frames count more, `mpu` says so.
 pub(super) fn header_of_frame(bytes: &[u8], ip_at: usize) -> (Header, bool) {
     let mac = |at: usize| bytes.get(at..at + 6).and_then(|mac| mac.try_into().ok()).map(Mac);
     let (macs, carried) = ([mac(6), mac(0)], &bytes[ip_at..]);

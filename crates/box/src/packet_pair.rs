@@ -130,8 +130,7 @@ impl PacketPair {
             into.extend(packet.map(|packet| (direction, packet)));
         });
         if !cut {
-            errors.lost += 1;
-            came.note(false);
+            came.lose(1, errors);
         }
     }
 
@@ -146,8 +145,7 @@ impl PacketPair {
             Ok(count) => count,
             // A frame the vnet header has no words for; the kernel has let go of it.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
-                self.errors.lost += 1;
-                port.came.note(false);
+                port.came.lose(1, &mut self.errors);
                 return Ok(true);
             }
             // The interface is down or gone: told once, and by the monitor too.
@@ -212,11 +210,13 @@ impl Channel for PacketPair {
     fn error_counters(&mut self) -> ErrorCounters {
         for port in &mut self.ports {
             let dropped = dropped(&port.input);
-            self.errors.lost += dropped;
-            port.came.offered += dropped;
-            port.came.lost += dropped;
+            port.came.lose(dropped, &mut self.errors);
         }
         self.errors
+    }
+
+    fn gone(&self) -> u64 {
+        self.errors.gone
     }
 
     fn passages(&mut self) -> [Passage; 2] {

@@ -188,11 +188,13 @@ impl Channel for XdpPair {
     fn error_counters(&mut self) -> ErrorCounters {
         for port in &mut self.ports {
             let dropped = port.socket.dropped();
-            self.errors.lost += dropped;
-            port.came.offered += dropped;
-            port.came.lost += dropped;
+            port.came.lose(dropped, &mut self.errors);
         }
         self.errors
+    }
+
+    fn gone(&self) -> u64 {
+        self.errors.gone
     }
 
     fn passages(&mut self) -> [Passage; 2] {

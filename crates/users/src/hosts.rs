@@ -78,7 +78,7 @@ impl UserHosts {
             return None;
         }
         let whole = || self.same.get(&address).map_or_else(|| User::of_bits(address, 128), |same| same.1);
-        // Of a neighbour on a bridge, whatever others share.
+        // A link-local address is a neighbour's on a bridge, whatever others share.
         if address >> 118 == LINK_LOCAL >> 118 {
             return Some(whole());
         }

@@ -19,15 +19,23 @@ pub struct Newcomers {
 }
 
 impl Newcomers {
-    /// A packet came from this address, which `user` is known to have, by this MAC address. Neighbours know better:
-    /// what comes by another than theirs tells nothing.
+    /// Notes a packet from this address, which `user` is known to have, by this MAC address. A packet by another MAC
+    /// address than neighbours show for its address tells nothing.
     pub fn note(&mut self, hosts: &UserHosts, mac: Mac, address: u128, user: User) {
-        let is_noted = self.whose.get(&address).is_some_and(|(from, _)| *from == mac);
-        if hosts.is_empty() || is_noted || hosts.mac(address).is_some_and(|known| known != mac) {
+        if hosts.is_empty() {
             return;
         }
         let is_ipv4 = User::is_ipv4(address);
-        // What is routed to a user, or is many hosts' by a setting, is not one host's.
+        // A host's first packet of IPv4 alone tells anything.
+        let is_noted = if is_ipv4 {
+            self.first.contains_key(&mac)
+        } else {
+            self.whose.get(&address).is_some_and(|(from, _)| *from == mac)
+        };
+        if is_noted || hosts.mac(address).is_some_and(|known| known != mac) {
+            return;
+        }
+        // An address that is routed to a user, or is many hosts' by a setting, is not one host's.
         if user.bits() != address && !User::is_ipv4(user.bits()) && hosts.of_mac(mac) != Some(user) {
             return;
         }

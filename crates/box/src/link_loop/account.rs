@@ -6,17 +6,18 @@
 /// See the head of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Account {
-    /// What the rules have counted, at the last look.
+    /// Packets that the rules had counted at the last look; `None` before the first.
     offered: Option<u64>,
-    /// What they had counted before the first packet that is numbered here.
+    /// Packets that the rules had counted before the first one that is numbered here.
     before: i128,
+    /// Packets that passed without a number.
     passed: u64,
 }
 
 impl Account {
-    /// The rules have counted so many packets, and the kernel has numbered so many, those first. What is on its way
-    /// between the two counts at the next look.
-    /// Where there are no rules none passes by, and those to come count from nothing.
+    /// Compares the packets that the kernel has `numbered` with those that the rules had counted by the last look;
+    /// `offered` is what they have counted by now. Packets between the two count at the next look. Without rules none
+    /// passes by, and later rules count from nothing.
     pub fn look(&mut self, numbered: u64, offered: Option<u64>) {
         let Some(now) = offered else {
             self.before = -i128::from(numbered) - i128::from(self.passed);
@@ -33,7 +34,7 @@ impl Account {
         self.offered = Some(now);
     }
 
-    /// Packets that have passed without a number.
+    /// Counts packets that have passed without a number.
     pub const fn passed(&self) -> u64 {
         self.passed
     }

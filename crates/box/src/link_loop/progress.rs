@@ -3,31 +3,33 @@
 
 use narrows_units::{Duration, Instant, Rate};
 
-/// What it may take beside the link's own time: a rate that is found anew, a machine that stands still for a while.
+/// Time that packets may wait beside the link's own: a rate is found anew, or a machine stands still for a while.
 const GRACE: Duration = Duration::from_secs(2);
-/// Packets' times on the link that it may take: one that is under way, one more whose turn it is, and rounding.
+/// Number of packets' times on the link that packets may wait: one is under way, one has its turn, two for rounding.
 const PACKETS: u64 = 4;
 
 /// How long packets of one direction wait without any that leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
+    /// Since when they wait; `None` if none waits or one has left.
     since: Option<Instant>,
 }
 
 impl Progress {
-    /// A step has been made: packets wait after it or not, and some have left or not.
+    /// Notes a step of the box, after which packets wait or not, and in which some have left or not.
     pub fn step(&mut self, now: Instant, waits: bool, left: bool) {
         self.since = if left || !waits { None } else { self.since.or(Some(now)) };
     }
 
-    /// Whether it has been too long for a link whose largest packet takes so long at the lowest of the rates that hold.
+    /// Tells whether packets have waited too long for a link on which the largest one takes the time `packet` at the
+    /// lowest of the rates that hold.
     pub fn is_stuck(&self, now: Instant, packet: impl FnOnce() -> Duration) -> bool {
         let waits = self.since.map_or(Duration::ZERO, |since| now.since(since));
         waits > GRACE && waits > GRACE + packet() * PACKETS
     }
 }
 
-/// The lowest of a link's rate and those of circuits on it.
+/// Finds the lowest of a link's rate and those of circuits on it.
 pub fn lowest(link: Rate, circuits: &[Option<Rate>]) -> Rate {
     circuits.iter().flatten().fold(link, |lowest, rate| lowest.min(*rate))
 }

@@ -46,8 +46,8 @@ impl Room {
 }
 
 impl<C: Channel> Live<C> {
-    /// Compares what rules have sent here with what has come.
-    fn look(&mut self) {
+    /// Brings the accounts up to date with what the rules have counted.
+    fn look_at_rules(&mut self) {
         let numbered = self.channel.passages().map(|passage| passage.offered);
         let Ok(offered) = self.watched.bypass().offered() else { return };
         for (d, account) in self.accounts.iter_mut().enumerate() {
@@ -55,7 +55,7 @@ impl<C: Channel> Live<C> {
         }
     }
 
-    /// Packets that came to the box's place, in each direction.
+    /// Counts packets that came to the box's place, in each direction.
     pub(super) fn passages(&mut self) -> [Passage; 2] {
         let mut passages = self.channel.passages();
         for (passage, account) in passages.iter_mut().zip(&self.accounts) {
@@ -71,7 +71,7 @@ impl<C: Channel> Live<C> {
             return;
         }
         self.room.due = at + EVERY;
-        self.look();
+        self.look_at_rules();
         let unseen = self.passages().iter().map(|passage| passage.unqueued).sum::<u64>();
         if unseen > self.room.unseen && at >= self.room.tell_at {
             tell(Notice::Warning(format!(
