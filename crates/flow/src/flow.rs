@@ -144,7 +144,7 @@ impl Flow {
     pub fn permits(&self, ack: SeqNum) -> bool {
         self.sequence.permits(ack)
     }
-    /// Whether a segment that has arrived is of the numbers that the sender has come to, as far as is known.
+    /// Tells whether a segment lies within the numbers that the sender has come to, as far as is known.
     #[must_use]
     pub fn has_passed(&self, tcp: &TcpHeader) -> bool {
         tcp.seq_end().at_or_before(self.max_seq()) && self.sequence.is_plausible(tcp.seq, tcp.seq_end())

@@ -43,6 +43,7 @@ pub use packets::PacketKind;
 pub use phase::Phase;
 pub use pools::{Inserted, Pool, Pools};
 pub use ranges::{Range, Ranges};
+pub use sequence::MOST_UNDER_WAY;
 pub use table::{Expected, Likely};
 pub use times::{Coarse, Micros};
 pub use tracker::{FlowId, Observation, Tracker};

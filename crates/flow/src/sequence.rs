@@ -13,10 +13,11 @@ use crate::times::Micros;
 /// Windows that a segment may lie beyond what has been seen, or before what is acknowledged: a sender that doubles its
 /// window may lose all of it on the way here, and its path may hold as much again.
 const WINDOWS: u32 = 4;
-/// Bounds of that in bytes. Within the lower one nearly all senders begin and go on after a pause; a stranger who knows
-/// no number hits it once in 32 768 guesses. Beyond the upper one a thin link has nothing under way.
+/// Least bytes that a segment may lie beyond what has been seen: nearly all senders begin within them and go on within
+/// them after a pause; a stranger who knows no number hits them once in 32 768 guesses.
 const LEAST_REACH: u32 = 64 << 10;
-const MOST_REACH: u32 = 4 << 20;
+/// Most bytes that a connection has under way on a thin link: a number beyond them is no sender's and no receiver's.
+pub const MOST_UNDER_WAY: u32 = 4 << 20;
 
 /// Ranges of missing bytes.
 #[derive(Clone, Debug, Default)]
@@ -40,9 +41,9 @@ pub(crate) enum Place {
     Repeated,
     /// A later segment overtook it on its way here.
     Reordered,
-    /// It is too far ahead to be believed.
+    /// Too far ahead to be believed.
     Doubted,
-    /// It is so far behind what is acknowledged that no sender repeats it.
+    /// Too far behind what is acknowledged for any sender to repeat.
     Bygone,
     /// No window reaches there: the record starts anew from this segment.
     Elsewhere,
@@ -159,8 +160,8 @@ impl Sequence {
 
     /// Bytes beyond what has been seen, or before what is acknowledged, in which a number is believed.
     fn reach(&self) -> u32 {
-        let window = (self.max - self.acked).min(MOST_REACH);
-        (window * WINDOWS).clamp(LEAST_REACH, MOST_REACH)
+        let window = (self.max - self.acked).min(MOST_UNDER_WAY);
+        (window * WINDOWS).clamp(LEAST_REACH, MOST_UNDER_WAY)
     }
 
     /// Whether a segment `[seq, end)` lies where the sender can be, as far as is known. Both may be the number after

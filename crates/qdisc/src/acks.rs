@@ -11,11 +11,9 @@
 //! Where we differ, always on the side of keeping: CAKE also lets SACKs go that a later one contains, echoes of marks
 //! that the later one repeats, and MD5 signatures; and data may replace an acknowledgment there.
 
+use narrows_flow::MOST_UNDER_WAY;
 use narrows_units::SeqNum;
 use narrows_wire::{Flags, Header, TcpHeader};
-
-/// Bytes that a later acknowledgment may be of, beyond one that still waits: more than a thin link has under way.
-const MOST: u32 = 4 << 20;
 
 /// The TCP header, if it is a plain acknowledgment.
 fn plain(h: &Header) -> Option<&TcpHeader> {
@@ -42,7 +40,7 @@ pub fn superfluous(old: &Header, new: &Header) -> bool {
         _ => false,
     };
     // An acknowledgment of more than is ever under way is forged, and tells nothing of what is.
-    stamps && a.sack.as_slice().is_empty() && (1..=MOST).contains(&(b.ack - a.ack))
+    stamps && a.sack.as_slice().is_empty() && (1..=MOST_UNDER_WAY).contains(&(b.ack - a.ack))
 }
 
 #[cfg(test)]
@@ -101,7 +99,10 @@ mod tests {
         let echo = |ecr| move |t: &mut TcpHeader| t.timestamps = Some((7, ecr));
         assert!(superfluous(&with(1, echo(3)), &with(2, echo(3))), "the same echo");
         assert!(!superfluous(&with(1, echo(4)), &with(2, echo(3))), "an older echo");
-        assert!(superfluous(&ack(1), &ack(1 + MOST)) && !superfluous(&ack(1), &ack(2 + MOST)), "forged");
+        assert!(
+            superfluous(&ack(1), &ack(1 + MOST_UNDER_WAY)) && !superfluous(&ack(1), &ack(2 + MOST_UNDER_WAY)),
+            "forged"
+        );
         // One that carries ECE or data does not replace either.
         assert!(!superfluous(&ack(1000), &with(2000, flag(Flags::ECE))));
         assert!(!superfluous(&ack(1000), &with(2000, |t| t.payload = 1)));

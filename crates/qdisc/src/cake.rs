@@ -39,7 +39,7 @@ use crate::flow_fifos::FlowFifos;
 use crate::sojourn::Law;
 use crate::{
     Backlog, Counters, Dice, Discipline, Manage, Packet, Qdisc, Reason, Report, ShaperConfig, Verdict,
-    Verdicts,
+    Verdicts, acks,
 };
 /// Of a long queue only so many packets are looked at for superfluous acknowledgments.
 const SCAN: usize = 64;
@@ -206,12 +206,12 @@ impl<P: Packet> Cake<P> {
             AckFilter::On => 1,
             AckFilter::Aggressive => 0,
         };
-        if !crate::acks::replaces(new) {
+        if !acks::replaces(new) {
             return;
         }
         let (mut oldest, mut found, mut before) = (None, 0, None);
         for (place, packet) in self.packets.iter(&self.flows[at].queue).take(SCAN) {
-            if crate::acks::superfluous(packet.header(), new) {
+            if acks::superfluous(packet.header(), new) {
                 oldest.get_or_insert(before);
                 found += 1;
                 if found > spare {

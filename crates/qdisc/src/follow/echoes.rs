@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 
+use narrows_flow::MOST_UNDER_WAY;
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, QuicPacket, TcpHeader};
 
@@ -24,10 +25,6 @@ const FLOWS: usize = 4096;
 /// Places for hashes of packets that left, to know one that leaves again, and hashes in a place: the latest.
 const COPIES: usize = 2048;
 const A_PLACE: usize = 4;
-
-/// Bytes by which a segment may lie beyond those that left before it, or an acknowledgment before the last: more than a
-/// thin link has under way. Others are no sender's and no receiver's of this flow.
-const REACH: u32 = 4 << 20;
 
 /// Sign by which a packet will show that it has crossed the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +157,7 @@ impl Echoes {
         if let Some(tcp) = h.tcp.filter(|t| t.payload > 0) {
             let known = self.known(flow);
             let before = known.sent.unwrap_or(tcp.seq);
-            if tcp.seq.distance_from(before).unsigned_abs() <= REACH {
+            if tcp.seq.distance_from(before).unsigned_abs() <= MOST_UNDER_WAY {
                 known.sent = Some(before.max(tcp.seq_end()));
             }
             let again = self.is_copy(flow, &tcp);
@@ -201,8 +198,8 @@ impl Echoes {
         let flow = h.key.reverse().hash(self.seed);
         let at = if let Some(tcp) = h.tcp.filter(|t| t.flags.has(Flags::ACK)) {
             let known = self.known(flow);
-            // What it acknowledges never left: it is forged, or from before the box was there.
-            if known.sent.is_some_and(|sent| sent - tcp.ack > REACH) {
+            // An acknowledgment of what never left is forged, or from before the box was there.
+            if known.sent.is_some_and(|sent| sent - tcp.ack > MOST_UNDER_WAY) {
                 return None;
             }
             let before = known.heard.then_some(known.acked);
@@ -361,7 +358,7 @@ mod tests {
             assert_eq!(flow.ack(number, None, None), None, "{number}");
         }
         assert_eq!(flow.ack(2, None, None), Some(ms(1)), "what is true tells as before");
-        // A segment of numbers that no sender has come to moves nothing either.
+        // A segment far beyond the sender's numbers moves nothing either.
         assert!(!flow.leaves(3, 2_000_000, None));
         assert_eq!(flow.ack(2_000_001, None, None), None);
         assert_eq!(flow.ack(3, None, None), Some(ms(2)));

@@ -46,13 +46,13 @@ pub enum WaitingSyn {
     Hold,
 }
 
-/// Whose marks are believed.
+/// Senders whose marks are believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those of both sides of the link.
+    /// Marks of both sides of the link.
     #[default]
     Any,
-    /// Those that users set.
+    /// Marks that users set.
     Users,
 }
 
@@ -61,7 +61,7 @@ pub enum Trust {
 pub struct Codepoints(pub u64);
 
 impl Codepoints {
-    /// What asks for a short wait: EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5 and CS6 (RFC 4594).
+    /// Codepoints that ask for a short wait: EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5 and CS6 (RFC 4594).
     pub const URGENT: Self = Self(1 << 46 | 1 << 44 | 1 << 40 | 1 << 48);
 
     /// Whether a codepoint is one of them.
@@ -245,7 +245,7 @@ pub struct DefaultConfig {
     pub expedited_share: Ppm,
     /// Codepoints that ask for it.
     pub expedited_dscp: Codepoints,
-    /// Whose codepoints are believed.
+    /// Senders whose codepoints are believed.
     pub expedited_trust: Trust,
     /// Whether flows of small datagrams both ways have it without a mark.
     pub expedited_unmarked: bool,

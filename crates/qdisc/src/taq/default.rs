@@ -33,6 +33,7 @@ mod expedited;
 mod handover;
 mod load;
 mod manage;
+mod per_flow;
 mod queues;
 mod quic;
 mod repair;
@@ -266,8 +267,12 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Whether there is room before all flows and a share of the link left for it; if so, the packet is charged for it.
     fn may_go_before_flows(&mut self, now: Instant, id: FlowId, packet: &Arrival) -> bool {
-        let room = self.queues.backlog().packets < self.config.memory_packets as usize;
-        room && self.queues.may_send_control(now, id, packet)
+        self.has_room() && self.queues.may_send_control(now, id, packet)
+    }
+
+    /// Whether one more packet may wait before all flows.
+    fn has_room(&self) -> bool {
+        self.queues.backlog().packets < self.config.memory_packets as usize
     }
 
     /// Whether the acknowledgment that waits last in the flow's queue says nothing that this later one does not.
@@ -301,8 +306,9 @@ impl<P: Packet> DefaultMode<P> {
             return true;
         }
         let user = arrival.user.unwrap_or_else(|| self.queues.tracker().user(id));
-        let room = self.queues.backlog().packets < self.config.memory_packets as usize;
-        kind.expedited && room && self.expedited.admits(now, user, arrival, &self.config, &self.link)
+        kind.expedited
+            && self.has_room()
+            && self.expedited.admits(now, user, arrival, &self.config, &self.link)
     }
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
@@ -414,7 +420,8 @@ impl<P: Packet> DefaultMode<P> {
         let Some(id) = id else { return packet };
         if packet.header().key.proto == Proto::UDP {
             self.quic.answered(now, id, self.queues.flow(id), quic::is_handshake(packet.header()));
-            self.expedited.answered(now, id, self.queues.flow(id), packet.header(), &self.config);
+            let flow = self.queues.flow(id);
+            self.expedited.answered(now, id, flow, packet.header(), &self.config, self.link.users);
         }
         let Some(tcp) = packet.header().tcp else { return packet };
         let begins = tcp.flags.has(Flags::SYN) && self.queues.tracker_mut().take_restart(id);
@@ -429,7 +436,7 @@ impl<P: Packet> DefaultMode<P> {
             if state.departures.acknowledged(now, &tcp) {
                 state.repair.acknowledged(tcp.ack);
             }
-            // What a tunnel carries cannot be changed, so nobody was told an edge.
+            // A segment within a tunnel cannot be changed, so its window stays.
             if !packet.header().key.is_in_tunnel()
                 && let Some(window) = self.clamped_window(id, &tcp)
                 && packet.set_window(window)

@@ -38,7 +38,7 @@ const LARGEST: u64 = 65_535;
 /// few at a time, while it still sends.
 const LOST_FOR_ONE: usize = 2;
 
-/// What is known of the datagrams of a flow.
+/// Record of the datagrams of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct Datagrams {
@@ -64,7 +64,8 @@ impl Datagrams {
 }
 
 impl<P: Packet> DefaultMode<P> {
-    /// Whether what has come is a fragment of a datagram that is refused; `idle` says that nothing of its flow waits.
+    /// Tells whether a packet that has come is a fragment of a datagram that is refused; `idle` says that nothing of
+    /// its flow waits.
     pub(super) fn refuses(&mut self, now: Instant, id: FlowId, header: &Header, idle: bool) -> bool {
         if idle {
             self.queues.state_mut(id).datagrams.rests();

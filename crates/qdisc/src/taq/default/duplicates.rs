@@ -200,7 +200,7 @@ pub fn waits<P: Packet>(queues: &mut FlowQueues<P>, flow: FlowId, copy: &TcpHead
     if need.before(end) {
         return false;
     }
-    // Those that were found stand from the first to where the search ended.
+    // Originals that were found stand from the first to where the search ended.
     while let Some(at) = first.filter(|at| Some(*at) != next) {
         if span(queues.packet(at)).is_some() {
             queues.protect(at);

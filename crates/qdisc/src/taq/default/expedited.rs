@@ -1,14 +1,13 @@
 //! Calls, games and what is marked go before all flows, up to a share of the link: expedited forwarding (RFC 3246).
 //!
 //! A call of 86 kbit/s has no place in the turns of 100 users on 600 kbit/s, each of whom has 6. So a part of the link
-//! (`expedited_share`) is kept for packets that are of no use when they come late. What may have it:
+//! (`expedited_share`) is kept for packets that are of no use when they come late. These go first:
 //!
 //! - **Marked packets**, of the codepoints in `expedited_dscp`: by default EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5
 //!   and CS6 (RFC 4594). Datagrams that answer a user's marked ones count as marked: providers erase marks on the
 //!   way down.
 //! - **Flows of small datagrams both ways** (`expedited_unmarked`) that are no QUIC: each of the latest is as small as
 //!   a frame of speech or a move of a game, and the other end answers.
-//!
 //! - **Small datagrams one by one**, as of DNS, keep-alives and `ping`, wait for no turn of a user who downloads beside
 //!   them. They are no call, so they have no part of this share, but of that of packets without data
 //!   ([`super::control`]): otherwise the queries of 100 users would leave nothing of it to a call.
@@ -27,43 +26,42 @@ use narrows_wire::Header;
 
 use super::Arrival;
 use super::control::ControlShare;
+use super::per_flow::PerFlow;
 use super::quic::QuicFlows;
 use crate::taq::{DefaultConfig, Trust};
 use crate::{Counters, Ppm, ShaperConfig};
 
 /// The largest IP packet of a call or a game: 30 ms of G.711 by SRTP over IPv6 are 318 bytes.
 const SMALL: Bytes = Bytes(320);
-/// So many small datagrams in a row make a flow of them: a fifth of a second of a call.
+/// Number of small datagrams in a row that make a flow of them: a fifth of a second of a call.
 const IN_A_ROW: u8 = 8;
-/// The other end has sent something within this time: silent ends of calls send comfort noise at least each second
+/// Time within which the other end of a call sends something: silent ends send comfort noise at least each second
 /// (RFC 3389; AMR each 160 ms, Opus each 400 ms).
 const ANSWERED: Duration = Duration::from_secs(2);
-/// A datagram that comes later than this after the one before it of its flow comes by itself: calls and games send one
+/// Least time from one datagram of a flow to the next that makes the latter one by itself: calls and games send one
 /// each 10 to 60 ms.
 const BY_ITSELF: Duration = Duration::from_millis(100);
-/// The other end of a flow of single datagrams has sent something within this time: RFC 4787, section 4.3, keeps a
+/// Time within which the other end of a flow of single datagrams sends something: RFC 4787, section 4.3, keeps a
 /// mapping for two minutes at least, and applications that keep one alive send each 15 to 30 s.
 const ALIVE: Duration = Duration::from_secs(120);
-/// What a user needs is measured over this time, one second: then bytes are bytes a second.
+/// Time over which the need of a user is measured, one second: then bytes are bytes a second.
 const MEASURED: Duration = Duration::from_secs(1);
-/// A user who needed nothing for this long has left the class.
+/// Time without need after which a user has left the class.
 const LEFT: Duration = Duration::from_secs(3);
-/// Users whose needs are measured at once. A share of 100 Mbit/s has room for as many calls of 86 kbit/s as there are
-/// places here; on thinner links there are fewer.
+/// Most users whose needs are measured at once. A share of 20 Mbit/s has room for as many calls of 86 kbit/s as there
+/// are places here; thinner ones have room for fewer.
 const PLACES: usize = 256;
-/// How much a user must need less than another to come before one who was there first: a fifth.
+/// Part of another's need, as a fraction, below which a user comes before one who was there first: four fifths.
 const LESS: (u64, u64) = (4, 5);
-/// Binary places of what a user needs, so that it also fades between packets that follow each other fast.
-const FRACTION: u32 = 16;
+/// Binary places of a need, so that it also fades between packets that follow each other fast.
+const FRACTION: u32 = 10;
 
 /// Datagrams of one flow, and those of the other direction.
 #[derive(Clone, Copy, Debug)]
-struct Datagrams {
-    /// The tracker's count of flows that had this place.
-    generation: u32,
+struct SmallDatagrams {
     /// Small ones in a row, up to [`IN_A_ROW`].
-    small: u8,
-    /// Whether the latest of the other direction was marked.
+    in_a_row: u8,
+    /// Whether the latest of the other direction was marked, by somebody whose marks are believed.
     answers_marked: bool,
     /// When the latest came; zero before.
     last: Instant,
@@ -71,21 +69,19 @@ struct Datagrams {
     answered: Instant,
 }
 
-impl Datagrams {
-    const NONE: Self = Self {
-        generation: u32::MAX,
-        small: 0,
-        answers_marked: false,
-        last: Instant::ZERO,
-        answered: Instant::ZERO,
-    };
+impl Default for SmallDatagrams {
+    fn default() -> Self {
+        Self { in_a_row: 0, answers_marked: false, last: Instant::ZERO, answered: Instant::ZERO }
+    }
+}
 
+impl SmallDatagrams {
     fn are_answered(&self, now: Instant, within: Duration) -> bool {
         self.answered != Instant::ZERO && now.since(self.answered) < within
     }
 }
 
-/// What a packet is by this module's rules: neither, one or both.
+/// Judgment of a packet by this module's rules: neither, one or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     /// A small datagram by itself.
@@ -104,18 +100,17 @@ struct Place {
 }
 
 impl Place {
-    /// What it needs by now.
+    /// Bytes that it needs by now.
     fn need(&self, now: Instant) -> u64 {
-        let gone = now.since(self.at).min(MEASURED).as_nanos();
-        self.need - (u128::from(self.need) * u128::from(gone) / u128::from(MEASURED.as_nanos())) as u64
+        let gone = now.since(self.at).min(MEASURED).as_nanos() / 1000;
+        self.need - self.need * gone / (MEASURED.as_nanos() / 1000)
     }
 }
 
 /// The class: who is in it, and how far its share is used.
 #[derive(Debug)]
 pub struct Expedited {
-    /// By the tracker's slots; as many as the last flow of datagrams needs.
-    flows: Vec<Datagrams>,
+    flows: PerFlow<SmallDatagrams>,
     /// Users, in the order in which they came.
     places: Vec<Place>,
     used: ControlShare,
@@ -125,7 +120,7 @@ pub struct Expedited {
 impl Default for Expedited {
     fn default() -> Self {
         Self {
-            flows: Vec::new(),
+            flows: PerFlow::default(),
             places: Vec::new(),
             used: ControlShare::UNUSED,
             counters: Counters::default(),
@@ -142,6 +137,11 @@ pub struct Asking<'a> {
     pub waiting: u32,
 }
 
+/// Whether a mark of this packet is believed. `by_users` says that users sent it.
+const fn is_marked(config: &DefaultConfig, header: &Header, by_users: bool) -> bool {
+    (matches!(config.expedited_trust, Trust::Any) || by_users) && config.expedited_dscp.has(header.dscp)
+}
+
 impl Expedited {
     /// Whether a packet of this kind goes before all flows; if so, it is charged to the share.
     pub fn admits(
@@ -152,22 +152,20 @@ impl Expedited {
         config: &DefaultConfig,
         link: &ShaperConfig,
     ) -> bool {
-        let share = Rate::from_bps(config.expedited_share.of(link.rate.as_bps()));
         if config.expedited_share == Ppm(0) {
             return false;
         }
+        let share = Rate::from_bps(config.expedited_share.of(link.rate.as_bps()));
         self.counters.arrive(packet.len);
         let cost = Bytes(packet.cost);
         let admitted = self.fits(now, user, cost, share) && self.used.charge(now, share, cost);
         if admitted {
             self.counters.send(packet.len);
-        } else {
-            self.counters.refused += 1;
         }
         admitted
     }
 
-    /// Notes a datagram of the other direction.
+    /// Notes a datagram of the other direction; `users` is the users' side of this one.
     pub fn answered(
         &mut self,
         now: Instant,
@@ -175,31 +173,21 @@ impl Expedited {
         flow: &Flow,
         header: &Header,
         config: &DefaultConfig,
+        users: Side,
     ) {
-        let datagrams = self.datagrams(id, flow);
+        let datagrams = self.flows.make(id, flow, SmallDatagrams::default);
         datagrams.answered = now;
-        datagrams.answers_marked = config.expedited_dscp.has(header.dscp);
+        datagrams.answers_marked = is_marked(config, header, users != Side::Source);
     }
 
-    /// Users who have the class or ask for it.
+    /// Counts users who have the class or ask for it.
     pub fn users(&self, now: Instant) -> usize {
         self.places.iter().filter(|place| now.since(place.at) < LEFT).count()
     }
 
-    /// Packets that asked for the class, those that had it, and as `refused` those that went back to their turns.
+    /// Counts of packets: those that asked for the class as arrived, those that had it as sent.
     pub const fn counters(&self) -> &Counters {
         &self.counters
-    }
-
-    fn datagrams(&mut self, id: FlowId, flow: &Flow) -> &mut Datagrams {
-        if id.index() >= self.flows.len() {
-            self.flows.resize(id.index() + 1, Datagrams::NONE);
-        }
-        let datagrams = &mut self.flows[id.index()];
-        if datagrams.generation != flow.generation() {
-            *datagrams = Datagrams { generation: flow.generation(), ..Datagrams::NONE };
-        }
-        datagrams
     }
 
     /// Judges a packet that has just come, and takes note of it if it is a datagram.
@@ -212,8 +200,7 @@ impl Expedited {
         users: Side,
     ) -> Kind {
         let Asking { id, flow, header, waiting } = *asking;
-        let believed = config.expedited_trust == Trust::Any || users == Side::Source;
-        let marked = believed && config.expedited_dscp.has(header.dscp);
+        let marked = is_marked(config, header, users == Side::Source);
         if header.fragment {
             // Fragments of one datagram keep together.
             return Kind::default();
@@ -221,12 +208,12 @@ impl Expedited {
         if header.tcp.is_some() {
             return Kind { single: false, expedited: marked && waiting == 0 };
         }
-        let datagrams = self.datagrams(id, flow);
+        let datagrams = self.flows.make(id, flow, SmallDatagrams::default);
         let small = header.len <= SMALL;
-        datagrams.small = if small { (datagrams.small + 1).min(IN_A_ROW) } else { 0 };
+        datagrams.in_a_row = if small { (datagrams.in_a_row + 1).min(IN_A_ROW) } else { 0 };
         let last = core::mem::replace(&mut datagrams.last, now);
         let answers = datagrams.are_answered(now, ANSWERED);
-        let call = config.expedited_unmarked && datagrams.small == IN_A_ROW && !quic.is_known(id, flow);
+        let call = config.expedited_unmarked && datagrams.in_a_row == IN_A_ROW && !quic.is_known(id, flow);
         let apart = last == Instant::ZERO || now.since(last) >= BY_ITSELF;
         Kind {
             single: small && waiting == 0 && apart && datagrams.are_answered(now, ALIVE),
@@ -249,12 +236,12 @@ impl Expedited {
         };
         let need = self.places[own].need(now) + (cost.get() << FRACTION);
         (self.places[own].need, self.places[own].at) = (need, now);
-        let before = self.places.iter().enumerate().filter(|(at, place)| {
+        let much_less = |one: u64, another: u64| one * LESS.1 < another * LESS.0;
+        let before = self.places.iter().enumerate().filter(|(at, _)| *at != own).filter_map(|(at, place)| {
             let other = place.need(now);
-            let much_less = |one: u64, another: u64| one * LESS.1 < another * LESS.0;
-            *at != own && (much_less(other, need) || (*at < own && !much_less(need, other)))
+            (much_less(other, need) || (at < own && !much_less(need, other))).then_some(other)
         });
-        let needs: u64 = before.map(|(_, place)| place.need(now)).sum::<u64>() + need;
+        let needs = before.sum::<u64>() + need;
         needs >> FRACTION <= share.as_bps() / 8
     }
 }

@@ -23,6 +23,7 @@ use narrows_flow::{Flow, FlowId};
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Header, QuicPacket};
 
+use super::per_flow::PerFlow;
 use super::queues::FlowQueues;
 use super::{OTHERS_RTT, signed};
 use crate::Packet;
@@ -61,33 +62,26 @@ pub enum Signal {
     },
 }
 
-/// Flows of QUIC, by the tracker's slots; as many as the last one needs.
+/// Flows that are or may be QUIC.
 #[derive(Debug, Default)]
 pub struct QuicFlows {
-    flows: Vec<QuicFlow>,
+    flows: PerFlow<QuicFlow>,
 }
 
 impl QuicFlows {
     /// The record of a flow that is or may be QUIC.
     fn make(&mut self, now: Instant, id: FlowId, of: &Flow) -> &mut QuicFlow {
-        if id.index() >= self.flows.len() {
-            self.flows.resize(id.index() + 1, QuicFlow::default());
-        }
-        let flow = &mut self.flows[id.index()];
-        if flow.generation != of.generation() {
-            *flow = QuicFlow::of(of.generation(), now);
-        }
-        flow
+        self.flows.make(id, of, || QuicFlow::new(now))
     }
 
     /// The record of a flow, if there is one.
     pub fn get(&self, id: FlowId, of: &Flow) -> Option<&QuicFlow> {
-        self.flows.get(id.index()).filter(|flow| flow.generation == of.generation())
+        self.flows.get(id, of)
     }
 
     /// The record of a flow that is known to be QUIC.
     fn known_mut(&mut self, id: FlowId, of: &Flow) -> Option<&mut QuicFlow> {
-        self.flows.get_mut(id.index()).filter(|flow| flow.known && flow.generation == of.generation())
+        self.flows.get_mut(id, of).filter(|flow| flow.known)
     }
 
     /// Whether a flow is known to be QUIC.
@@ -98,7 +92,7 @@ impl QuicFlows {
     /// Goes on with what another process knew of a flow.
     #[cfg(feature = "handover")]
     pub fn learn(&mut self, id: FlowId, of: &Flow, known: QuicFlow) {
-        *self.make(Instant::ZERO, id, of) = QuicFlow { generation: of.generation(), ..known };
+        *self.make(Instant::ZERO, id, of) = known;
     }
 
     /// Notes an arrival of UDP, before it is queued, and says whether it is a probe or a copy that is of no use while
@@ -137,7 +131,7 @@ impl QuicFlows {
         let shows = flow.shows_mtu_probe(len);
         let full = flow.full;
         let probe = if shows && config.suppress_mtu_probes { take_mtu_probe(queues, id, full) } else { None };
-        let due = waiting > 0 || self.flows[id.index()].is_answer_due(now);
+        let due = waiting > 0 || self.flows.at(id).is_answer_due(now);
         let useless = config.suppress_probes && probing && due && !is_last_piece(queues, id, len, full);
         Arrived { useless, probe }
     }
@@ -188,7 +182,7 @@ impl QuicFlows {
         round: Duration,
         config: &DefaultConfig,
     ) -> Signal {
-        let flow = &self.flows[id.index()];
+        let flow = self.flows.at(id);
         if waiting <= config.quic_mark {
             return Signal::None;
         }
@@ -208,13 +202,13 @@ impl QuicFlows {
 
     /// Notes that a packet is dropped.
     pub fn lost_here(&mut self, id: FlowId) {
-        self.flows[id.index()].lost_here();
+        self.flows.at_mut(id).lost_here();
     }
 
     /// Notes that the oldest of `waiting` packets was marked or dropped: no other one is before the sender can have
     /// answered.
     pub fn signalled(&mut self, now: Instant, id: FlowId, waiting: u32, round: Duration) {
-        let flow = &mut self.flows[id.index()];
+        let flow = self.flows.at_mut(id);
         let rtt = flow.receiver_rtt().unwrap_or(OTHERS_RTT);
         flow.next_signal = now + round * u64::from(waiting) + rtt;
     }
@@ -278,8 +272,6 @@ enum Data {
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct QuicFlow {
-    /// The tracker's count of the flow that has the record; [`u32::MAX`] if none has.
-    generation: u32,
     /// Whether it is QUIC.
     known: bool,
     /// Whether a packet of a handshake was seen later than at the flow's beginning, and one of the other direction.
@@ -328,7 +320,6 @@ pub struct QuicFlow {
 impl Default for QuicFlow {
     fn default() -> Self {
         Self {
-            generation: u32::MAX,
             known: false,
             shown: false,
             returned: false,
@@ -359,8 +350,8 @@ impl Default for QuicFlow {
 
 impl QuicFlow {
     /// A new record.
-    fn of(generation: u32, now: Instant) -> Self {
-        Self { generation, arrived_at: now, counted_at: now, answered_at: now, ..Self::default() }
+    fn new(now: Instant) -> Self {
+        Self { arrived_at: now, counted_at: now, answered_at: now, ..Self::default() }
     }
 
     /// Notes an arrival behind `waiting` others; whether it is a probe as far as its time tells.

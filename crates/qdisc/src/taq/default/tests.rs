@@ -82,7 +82,7 @@ impl Bench {
     fn connect(&mut self, user: u8) {
         self.connect_over(user, 100);
     }
-    /// The same with so many milliseconds to the server and back.
+    /// The handshake of a download over a path of `far_ms` to the server and back.
     fn connect_over(&mut self, user: u8, far_ms: u64) {
         let with_scale = |mut p: Record| {
             let tcp = p.header.tcp.as_mut().unwrap();
@@ -469,7 +469,7 @@ fn a_late_retransmission_overtakes_and_no_older_timestamp_follows_it() {
     assert_eq!(mine[0].seq, SeqNum(1001), "the repair comes first");
     assert!(mine.iter().all(|t| t.timestamps.unwrap().0 >= 1_000_000), "{mine:?}");
     assert_eq!(b.q.counters.restamped, mine.len() as u64 - 1);
-    // What comes afterwards leaves as it came.
+    // A later segment leaves as it came.
     b.put(data(9, 9));
     let stamp = |p: Record| p.header.tcp.unwrap().timestamps.unwrap().0;
     assert_eq!(b.get().map(stamp), Some(1001 + 9 * MSS));

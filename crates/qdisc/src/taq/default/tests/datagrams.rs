@@ -141,7 +141,7 @@ fn fragments_live_or_die_together() {
     assert!((133..200).contains(&last), "a third of the time, and what may wait: {last}");
 }
 
-/// Who sends nothing but fragments of one datagram is no user of datagrams.
+/// A flow of nothing but fragments of one datagram is cut off.
 #[test]
 fn a_datagram_without_end_is_cut_off() {
     let mut b = Bench::new(&[]);

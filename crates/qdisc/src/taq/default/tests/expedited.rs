@@ -1,6 +1,7 @@
 //! Calls and marked packets beside 100 users on 600 kbit/s, where a share of .2 is 120 kbit/s.
 
 use narrows_units::Dscp;
+use narrows_users::Side;
 
 use super::*;
 
@@ -27,10 +28,16 @@ fn datagram(call: &Call, dscp: u8, id: u64) -> Record {
     Record { id, header: Header { key, len: Bytes(call.len), dscp, ..Header::default() } }
 }
 
+/// [`percents_from`] where nobody has told on which side the users are.
+fn percents<const N: usize>(settings: &[(&str, &str)], calls: [Call; N]) -> [u32; N] {
+    percents_from(Side::Opener, settings, calls)
+}
+
 /// Percentages of each call's datagrams that leave in the 20 ms in which they came, beside 100 users of whom two
 /// packets wait all the time. The first two seconds are not counted.
-fn percents<const N: usize>(settings: &[(&str, &str)], calls: [Call; N]) -> [u32; N] {
+fn percents_from<const N: usize>(users: Side, settings: &[(&str, &str)], calls: [Call; N]) -> [u32; N] {
     let mut b = Bench::new(settings);
+    b.q.link.users = users;
     let (mut at_once, mut sent, mut next) = ([0; N], [0; N], [2; 101]);
     for user in 1..=100 {
         (0..2).for_each(|nth| b.put(data(user, nth)));
@@ -111,6 +118,9 @@ fn marks_of_users_alone_are_believed_if_so_set() {
     assert!(percents(&users, [from_outside])[0] < 15);
     let users_own = Call { up: Some(EF), ..G711 };
     assert_eq!(percents(&users, [users_own]), [100]);
+    // Where packets come from the users it is the answers that come from outside.
+    assert!(percents_from(Side::Source, &users, [users_own])[0] < 15);
+    assert_eq!(percents_from(Side::Source, &users, [from_outside]), [100]);
 }
 
 /// A marked segment that overtook another of its flow would look like a loss.

@@ -1,4 +1,4 @@
-//! What a stranger writes in the name of one of the ends, of whom he knows addresses and ports: the numbers he guesses.
+//! Packets of a stranger in the name of one of the ends: he knows addresses and ports, and guesses the numbers.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -96,7 +96,7 @@ struct Download {
     edge: u32,
     repeated: u8,
     heard_at: u64,
-    /// What is on its way to the box and to the sender, by when it is there.
+    /// Segments and acknowledgments under way, by the time at which they arrive.
     coming: VecDeque<(u64, u32)>,
     returning: VecDeque<(u64, u32, u32)>,
     departures: u64,

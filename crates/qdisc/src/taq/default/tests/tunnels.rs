@@ -68,7 +68,7 @@ fn two_connections_of_one_tunnel_take_turns() {
     }
 }
 
-/// Of what is sent while both wait, each user has half, though one has ten downloads in its tunnel. The user beside
+/// Two users have half of the link each, though one has ten downloads in its tunnel. The user beside
 /// has the same private address in a tunnel of its own.
 #[test]
 fn ten_downloads_in_one_tunnel_are_one_user() {
