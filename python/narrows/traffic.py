@@ -181,17 +181,17 @@ class Calls(Traffic):
 
     kind: ClassVar[str] = "calls"
     flows: Number | None = None
-    """How many, each by another user (needed)."""
+    """Number of calls, each by another user (needed)."""
     beside: str | None = None
     """Name of traffic before it, whose users make the calls (default users of their own)."""
     shape: str | None = default("g711")
     """``g711``, ``opus24``, ``opus32-40ms``, ``opus-dtx``, ``game``, ``dns`` or ``keepalive`` (default g711)."""
     packet: Bytes | None = None
-    """Of a packet, IP header included, both ways (bytes; default by ``shape``)."""
+    """Size of a packet, IP header included, both ways (bytes; default by ``shape``)."""
     up_packet: Bytes | None = None
-    """Of a packet from the user, IP header included (bytes; default ``packet``)."""
+    """Size of a packet from the user, IP header included (bytes; default ``packet``)."""
     interval: Time | None = None
-    """From a packet to the next (time; default by ``shape``)."""
+    """Time from a packet to the next (default by ``shape``)."""
 
 
 @table

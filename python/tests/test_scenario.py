@@ -78,7 +78,7 @@ def test_a_class_has_the_keys_its_table_has(cls):
     keys = {key_of(f) for f in dataclasses.fields(cls)} - {None}
     if issubclass(cls, narrows.Traffic):
         keys.add("kind")
-    # What goes with every kind has no meaning for datagrams; there is one list for all kinds.
+    # Keys of connections have no meaning for datagrams; there is one list for all kinds.
     connections = {"opened_by", "request", "header", "tcp", "opaque", "transport"}
     refused = connections if cls in (narrows.Udp, narrows.Calls) else set()
     exist = known(TABLES[cls])

@@ -17,9 +17,9 @@ use narrows_netio::links::Interface;
 pub struct Check {
     /// What the box would do, a sentence each.
     pub means: Vec<String>,
-    /// What keeps it from doing so, with the remedy: `run` refuses it.
+    /// Faults for which `run` refuses the settings, each with its remedy.
     pub wrong: Vec<String>,
-    /// What is hardly meant, or not there yet; `run` takes it.
+    /// Settings that `run` takes although they are hardly meant, or name what is not there yet.
     pub doubtful: Vec<String>,
 }
 

@@ -399,7 +399,7 @@ pub fn dismiss(changes: &Changes, dir: &Path) -> anyhow::Result<()> {
     let pid = changes.pid;
     let lives = || anyhow::Ok(super::state::living(dir)?.iter().any(|t| t.pid == pid));
     let (known, stopped) = (Instant::now() + MOMENT, Instant::now() + STOPPING);
-    // One that still sets itself up is root's until it is done.
+    // A box that still sets itself up is root's until it is done.
     while !changes.is_of_their_owner(user_of(pid)) {
         if !lives()? {
             return Ok(());

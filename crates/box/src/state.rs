@@ -582,13 +582,13 @@ mod tests {
             assert!(!dir.join("created").exists());
             assert!(leftovers(&dir).unwrap()[0].contains("was not written by a box"));
         }
-        // Of a file elsewhere that it calls its socket nothing is removed; nor of one here that is no socket.
+        // A note's socket is not removed if it lies elsewhere or is no socket.
         fs::write(&victim, "kept").unwrap();
         for control in [victim.clone(), dir.join("state").join("../victim"), PathBuf::from("/etc/passwd")] {
             let path = note(&dir, &format!(r#"{{"pid":1,"control":"{}"}}"#, control.display()));
             assert!(clean(&dir).unwrap().removed.is_empty() && !path.exists() && victim.exists());
         }
-        // What a box does write is undone as ever.
+        // Notes that a box writes are undone.
         let socket = dir.join("control.sock");
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         note(&dir, &format!(r#"{{"pid":1,"bridge":"nrw-by9999999","control":"{}"}}"#, socket.display()));

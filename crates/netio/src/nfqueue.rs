@@ -197,7 +197,7 @@ fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
         match kind {
             libc::NFQA_PACKET_HDR => {
                 id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?));
-                // Of struct nfqnl_msg_packet_hdr the protocol, an EtherType; on a bridge any.
+                // Field hw_protocol of struct nfqnl_msg_packet_hdr is an EtherType; on a bridge it may be any.
                 is_ip = matches!(value.get(4..6)?, [0x08, 0x00] | [0x86, 0xdd]);
             }
             libc::NFQA_PAYLOAD => bytes = value,

@@ -76,7 +76,7 @@ fn look_inside(packet: &[u8], header: &mut Header) {
     let mut innermost = None;
     for inner in inside(packet) {
         let (present, len, fragment) = around;
-        // What is carried ends within what carries it, also where only the beginning of both is at hand.
+        // A carried packet ends within the one that carries it, also where only the beginning of both is at hand.
         let carried = len.get().saturating_sub((present - inner.packet.len()) as u64);
         if fragment || inner.numbered || inner.header.len.get() > carried {
             break;
@@ -114,7 +114,7 @@ struct Inner<'a> {
     numbered: bool,
 }
 
-/// What a packet carries, what that carries, and so on.
+/// Packets within packets: the one that `packet` carries, the one that this carries, and so on.
 fn inside(packet: &[u8]) -> impl Iterator<Item = Inner<'_>> {
     let mut at = packet;
     (0..DEPTH).map_while(move |_| {
@@ -136,7 +136,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What the IP packet carries, if that is IP.
+/// Finds the bytes that an IP packet carries, if they may be IP.
 fn carried(p: &[u8]) -> Option<Body<'_>> {
     let (proto, at) = match p.first()? >> 4 {
         // A fragment other than the first begins within something.

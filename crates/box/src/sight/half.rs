@@ -16,38 +16,47 @@ use super::bits::bits;
 use super::book::{Book, Stall};
 use super::cause::{Cause, Lost};
 
-/// What comes later than it should by so little was overtaken.
+/// Time by which a segment that was overtaken comes late at most.
 const OVERTAKEN: Duration = Duration::from_millis(20);
-/// A numbering that is so far from the old one is another's.
+/// Bytes from the known numbers beyond which a number is another connection's.
 const FAR: u32 = 1 << 30;
 
-/// Packets that follow each other sooner than that ask once.
+/// Time within which packets that follow each other ask once.
 const AT_ONCE: Duration = Duration::from_millis(100);
-/// Who asks again later than that, or than the doubling of its timer has it, asks something else.
+/// Least time after which a QUIC end that sends again asks for something else; a doubled timer may make it longer.
 const ANEW: Duration = Duration::from_secs(1);
 
-/// Whose direction it is: the connection's key and user, and which of its directions.
-pub type Whose<'a> = (&'a FlowKey, u32, usize);
+/// Owner of a direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    /// Key of the connection.
+    pub key: &'a FlowKey,
+    /// Place of the user in the book.
+    pub user: u32,
+    /// Direction of the connection: 0 down, 1 up.
+    pub d: usize,
+}
 
-/// When a packet comes, whose direction it concerns, what is missing of that, and where it is noted.
+/// Circumstances of a packet: its time, the direction it concerns, what is missing of that, and the book it is noted
+/// in.
 #[derive(Debug)]
 pub struct Scene<'a> {
     pub now: Micros,
-    pub whose: Whose<'a>,
+    pub owner: Owner<'a>,
     pub gaps: &'a mut Gaps,
     pub book: &'a mut Book,
 }
 
 bits! {
-    /// Of one direction.
+    /// Facts about one direction.
     Half16 {
-        /// Its sequence numbers are known.
+        /// Sequence numbers are known.
         SYNCED = 0,
         /// Something is under way, or was asked for.
         WAITING = 1,
         /// A segment was chosen for a round trip and has not left yet.
         SAMPLING = 2,
-        /// It has left.
+        /// The segment that was chosen for a round trip has left.
         SAMPLED = 3,
         /// An ACK of new data has passed, and no data since.
         ACKED = 4,
@@ -57,26 +66,26 @@ bits! {
         RECOVERY = 6,
         /// A tail-loss probe was sent since the last ACK of new data (RFC 8985).
         PROBED = 7,
-        /// What is repaired was repaired before.
+        /// The data that is repaired was repaired before.
         DOUBLE = 8,
-        /// The receiver had what was sent again.
+        /// The receiver had the data that was sent again.
         SPURIOUS = 9,
         /// The receiver's window is closed.
         SHUT = 10,
-        /// Its sender has finished.
+        /// The sender has finished.
         FIN = 11,
-        /// Its receiver acknowledges selectively: a sender of today.
+        /// The receiver acknowledges selectively, so the sender is one of today.
         SELECTIVE = 12,
-        /// It ever sets PSH.
+        /// The sender has set PSH at some time.
         PUSHES = 13,
-        /// It did on its latest data.
+        /// The latest data had PSH.
         PUSHED = 14,
-        /// It has had data.
+        /// Data has been seen.
         DATA = 15,
     }
 }
 
-/// What was seen of a direction since its last progress, which ends it.
+/// Record of a direction since its last progress; the next progress begins another.
 #[derive(Clone, Debug, Default)]
 struct Silence {
     /// Time since the latest progress in which its packets, or acknowledgments of them, waited here for their turn,
@@ -100,7 +109,7 @@ struct Silence {
 pub struct Half {
     /// The start of the latest repair.
     latest: SeqNum,
-    /// What was sent when a loss was found.
+    /// Number up to which data had been sent when a loss was found.
     recover: SeqNum,
     /// The highest ACK seen, and the end of the highest byte.
     una: SeqNum,
@@ -120,7 +129,7 @@ pub struct Half {
     /// Packets are counted up to there.
     trip_end: SeqNum,
     flags: Half16,
-    /// What the receiver offers, unscaled.
+    /// Window that the receiver offers, unscaled.
     window: u16,
     /// Packets in the box.
     queued: u16,
@@ -152,17 +161,17 @@ impl Half {
         Self { since: now, waits_since: now, sent: now, ..Self::default() }
     }
 
-    /// The same place for another connection: what stands in the box remains.
+    /// Makes the record of another connection in the same place: packets in the box remain.
     pub fn restarted(&self, now: Micros) -> Self {
         Self { queued: self.queued, ..Self::new(now) }
     }
 
-    /// One of its packets waits in the box.
+    /// Notes that one of its packets waits in the box.
     pub fn enters(&mut self) {
         self.queued = self.queued.saturating_add(1);
     }
 
-    /// One of its packets is in the box no more.
+    /// Notes that one of its packets is in the box no more.
     pub fn leaves(&mut self) {
         self.queued = self.queued.saturating_sub(1);
     }
@@ -222,7 +231,7 @@ impl Half {
         now.since(if tcp { self.since } else { self.waits_since })
     }
 
-    /// What it has sent is sent again by its timer, unless the first copy still stands in the box.
+    /// Counts an expiry of the sender's timer, unless the first copy still waits in the box.
     pub fn asks_again(&mut self) {
         self.silence.expiries = self.silence.expiries.saturating_add(u8::from(self.queued == 0));
     }
@@ -232,34 +241,34 @@ impl Half {
         (self.silence.expiries == 0).then(|| now.since(self.since).saturating_sub(self.turn()))
     }
 
-    /// From the box to the receiver and back takes so long.
+    /// Sets the round trip from the box to the receiver.
     pub fn receiver_is_at(&mut self, trip: Duration) {
         self.receiver_us = Self::smooth(0, trip);
     }
 
-    /// From the box to the sender and back takes so long.
+    /// Sets the round trip from the box to the sender.
     pub fn sender_is_at(&mut self, trip: Duration) {
         self.sender_us = Self::smooth(0, trip);
     }
 
-    /// The receiver's window scale; RFC 7323, section 2.3, allows 14.
+    /// Sets the receiver's window scale, of which RFC 7323, section 2.3, allows 14.
     pub fn scale_is(&mut self, scale: u8) {
         self.scale = scale.min(14);
     }
 
-    /// A SYN numbers the data from `start`; `selective`: it offers or permits selective acknowledgments.
+    /// Begins at a SYN that numbers the data from `start`; `selective` says that it permits selective acknowledgments.
     pub fn begin_with_syn(&mut self, now: Micros, start: SeqNum, selective: bool) {
         self.begin(now, start);
         self.flags.put(Half16::SELECTIVE, selective);
     }
 
-    /// A silence begins in which nothing has been seen.
+    /// Begins a silence in which nothing has been seen.
     pub fn begin_silence(&mut self, now: Micros) {
         self.since = now;
         self.settle();
     }
 
-    /// Nobody waits for anything more.
+    /// Notes that nobody waits for anything more.
     pub fn gives_up(&mut self) {
         self.flags.take(Half16::WAITING);
     }
@@ -280,7 +289,7 @@ impl Half {
         now.since(begun).saturating_sub(Duration::from_micros(self.sender_us.into()))
     }
 
-    /// A datagram of it passes: of QUIC a question, or the same once more.
+    /// Notes a datagram of it: a question of QUIC, or the same once more.
     pub fn asks(&mut self, now: Micros) {
         self.since = now;
         if !self.flags.has(Half16::WAITING) || now.since(self.sent) > self.keeps_asking() {
@@ -292,7 +301,7 @@ impl Half {
         }
     }
 
-    /// A QUIC packet from the other end answers it. Gives the round trip, if it asked once.
+    /// Takes a QUIC packet of the other end as an answer. Gives the round trip, if it asked once.
     pub fn hears(&mut self, now: Micros) -> Option<Duration> {
         let trip = (self.flags.take(Half16::WAITING) && self.silence.expiries == 0)
             .then(|| now.since(self.waits_since));
@@ -316,12 +325,12 @@ impl Half {
         ANEW.max(self.sent.since(self.waits_since) * 2 + self.srtt() * 4)
     }
 
-    /// The box has dropped a datagram of it.
+    /// Notes that the box has dropped a datagram of it.
     pub fn lose_here(&mut self) {
         self.silence.lost = self.silence.lost.and(Lost::HERE);
     }
 
-    /// The box has dropped a segment of it.
+    /// Notes that the box has dropped a segment of it.
     pub fn lose(&mut self, tcp: &TcpHeader, gaps: &mut Gaps) {
         if tcp.seq_len() > 0 && self.una.before(tcp.seq_end()) {
             self.gaps_in(gaps).dropped.add(tcp.seq, tcp.seq_end(), ());
@@ -333,7 +342,7 @@ impl Half {
         self.is_waiting() || now.since(self.since) < lately
     }
 
-    /// Both halves of the round trip.
+    /// Adds both halves of the round trip.
     pub const fn srtt(&self) -> Duration {
         Duration::from_micros(self.receiver_us as u64 + self.sender_us as u64)
     }
@@ -470,7 +479,7 @@ impl Half {
 
     /// An ACK of new data.
     fn advance(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
-        let (to, now, d) = (tcp.ack, scene.now, scene.whose.2);
+        let (to, now, d) = (tcp.ack, scene.now, scene.owner.d);
         let unseen = self.max.before(to);
         if unseen && to - self.max > FAR {
             self.begin(now, to);
@@ -548,7 +557,7 @@ impl Half {
             self.gaps_of(scene).holes.add(self.max, seq, now);
         }
         if self.flags.take(Half16::ACKED) {
-            self.time_sender(now.since(self.waits_since), scene.whose.2, scene.book);
+            self.time_sender(now.since(self.waits_since), scene.owner.d, scene.book);
         }
         if idle {
             self.waits_since = now;
@@ -572,12 +581,12 @@ impl Half {
         self.trip_packets = self.trip_packets.saturating_add(1);
     }
 
-    /// To add to what is missing.
+    /// Makes room in a scene for what is missing, to add to it.
     fn gaps_of<'a>(&mut self, scene: &'a mut Scene<'_>) -> &'a mut Gaps {
         self.gaps_in(scene.gaps)
     }
 
-    /// The same.
+    /// Makes room for what is missing, if there is none, to add to it.
     pub fn gaps_in<'a>(&mut self, gaps: &'a mut Gaps) -> &'a mut Gaps {
         if !self.gaps {
             (self.gaps, *gaps) = (true, Gaps::default());
@@ -657,7 +666,7 @@ impl Half {
         }
     }
 
-    /// What follows for the sender's state.
+    /// Changes the sender's state by what it did to repair a loss.
     fn enter(&mut self, now: Micros, repair: Repair) {
         match repair {
             Repair::Timeout => {
@@ -691,7 +700,7 @@ impl Half {
         self.settle();
     }
 
-    /// What was seen since the last progress is over with.
+    /// Forgets what was seen since the last progress.
     #[inline]
     pub fn settle(&mut self) {
         self.silence = Silence::default();
@@ -704,7 +713,7 @@ impl Half {
         if !self.flags.has(Half16::WAITING) {
             return;
         }
-        if let Some(stall) = self.stall(scene.now, scene.whose, scene.gaps, true) {
+        if let Some(stall) = self.stall(scene.now, scene.owner, scene.gaps, true) {
             scene.book.ended(stall);
         }
     }
@@ -761,18 +770,18 @@ impl Half {
     }
 
     /// The silence since the last progress, if it is a stall.
-    pub fn stall(&self, now: Micros, (key, user, by): Whose<'_>, gaps: &Gaps, ended: bool) -> Option<Stall> {
+    pub fn stall(&self, now: Micros, owner: Owner<'_>, gaps: &Gaps, ended: bool) -> Option<Stall> {
         let unrepaired = self.gaps && !gaps.dropped.is_empty();
         let length = self.stalled(now, unrepaired)?;
         let told = judge_silence(&self.silence_evidence(unrepaired));
         let cause = Cause::Told(told.cause);
-        // Of what has not been repaired yet, only our own drops are known.
+        // Only the box's own drops are known while nothing is repaired.
         let here = if unrepaired { Lost::HERE } else { Lost::UNKNOWN };
         let lost = if self.silence.lost == Lost::UNKNOWN { here } else { self.silence.lost };
         Some(Stall {
-            key: *key,
-            user,
-            by,
+            key: *owner.key,
+            user: owner.user,
+            by: owner.d,
             length,
             cause,
             lost: if cause.is_loss() { lost } else { Lost::UNKNOWN },

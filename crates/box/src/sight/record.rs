@@ -18,7 +18,7 @@ use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
 use super::bits::bits;
 use super::book::{Book, Stall};
 use super::cause::{Cause, Lost};
-use super::half::{Gaps, Half, Scene};
+use super::half::{Gaps, Half, Owner, Scene};
 
 bits! {
     /// Of a connection.
@@ -130,22 +130,22 @@ impl Record {
         self.halves[0].is_queued() || self.halves[1].is_queued()
     }
 
-    /// A packet of direction `d` has come and waits in the box.
+    /// Notes a packet of direction `d` that waits in the box from now on.
     pub fn arrived(&mut self, d: usize) {
         self.halves[d].enters();
         self.flags.set(Record16::ONE_WAY[d]);
     }
 
-    /// A packet of direction `d` is in the box no more.
+    /// Notes a packet of direction `d` that is in the box no more.
     pub fn gone(&mut self, d: usize) {
         self.halves[d].leaves();
     }
 
-    /// A packet of direction `d` leaves the box for the link, where it has `waited`.
+    /// Notes a packet of direction `d` that leaves the box, in which it has `waited`.
     pub fn left(&mut self, d: usize, now: Micros, waited: Duration, header: &Header) {
         let data = header.tcp.as_ref().is_none_or(|tcp| tcp.seq_len() > 0);
         self.halves[d].leaves();
-        // What carries no data acknowledges that of the other direction.
+        // A segment without data acknowledges data of the other direction.
         let half = &mut self.halves[if data { d } else { 1 - d }];
         half.turn_ends(waited, half.silent_for(now, header.tcp.is_some()));
         if let Some(tcp) = &header.tcp {
@@ -153,7 +153,7 @@ impl Record {
         }
     }
 
-    /// The box has dropped a packet of direction `d`.
+    /// Notes a packet of direction `d` that the box has dropped.
     pub fn dropped(&mut self, d: usize, header: &Header, gaps: &mut Gaps) {
         match &header.tcp {
             None => self.halves[d].lose_here(),
@@ -167,7 +167,7 @@ impl Record {
         self.flags.set(Record16::REFUSED);
     }
 
-    /// A packet of direction `d` has come.
+    /// Takes a segment of direction `d`.
     pub fn tcp(&mut self, now: Micros, d: usize, tcp: &TcpHeader, gaps: &mut [Gaps; 2], book: &mut Book) {
         if tcp.flags.has(Flags::RST) {
             self.give_up(now, gaps, book);
@@ -178,8 +178,8 @@ impl Record {
             self.syn(now, d, tcp);
         }
         if tcp.flags.has(Flags::ACK) {
-            let (whose, gaps) = ((&self.key, self.user, 1 - d), &mut gaps[1 - d]);
-            self.halves[1 - d].ack(tcp, &mut Scene { now, whose, gaps, book });
+            let (owner, gaps) = (Owner { key: &self.key, user: self.user, d: 1 - d }, &mut gaps[1 - d]);
+            self.halves[1 - d].ack(tcp, &mut Scene { now, owner, gaps, book });
         }
         if !tcp.flags.has(Flags::SYN) {
             if !self.flags.has(Record16::OVER) {
@@ -187,8 +187,8 @@ impl Record {
             } else if tcp.payload > 0 {
                 self.silence(now, d, book);
             }
-            let (whose, gaps) = ((&self.key, self.user, d), &mut gaps[d]);
-            self.halves[d].data(tcp, &mut Scene { now, whose, gaps, book });
+            let (owner, gaps) = (Owner { key: &self.key, user: self.user, d }, &mut gaps[d]);
+            self.halves[d].data(tcp, &mut Scene { now, owner, gaps, book });
         }
         if self.halves.iter().all(Half::is_finished) {
             self.flags.set(Record16::CLOSED);
@@ -245,8 +245,8 @@ impl Record {
         self.halves.iter_mut().for_each(|half| half.begin_silence(now));
     }
 
-    /// What direction `d` sent of the handshake is answered now: a round trip on the far side of its receiver, if it
-    /// was sent once.
+    /// Takes the answer to the handshake's packet of direction `d`: if that was sent once, it gives the round trip on
+    /// the receiver's side.
     fn time_handshake(&mut self, now: Micros, d: usize) {
         if let Some(trip) = self.halves[d].answered_after(now) {
             self.halves[d].receiver_is_at(trip);
@@ -354,7 +354,7 @@ impl Record {
         }
         if half.is_waiting() || half.is_shut() {
             let acknowledged_here = self.halves[1 - d].is_queued() && !half.has_expired();
-            let stall = half.stall(now, (&self.key, self.user, d), &gaps[d], false);
+            let stall = half.stall(now, Owner { key: &self.key, user: self.user, d }, &gaps[d], false);
             if let Some(stall) = stall.filter(|_| !acknowledged_here) {
                 return Some(stall);
             }
@@ -362,7 +362,7 @@ impl Record {
         self.unanswered(now, d).filter(|_| !self.queued())
     }
 
-    /// A packet of direction `d` has come.
+    /// Takes a datagram of direction `d`.
     pub fn datagram(&mut self, now: Micros, d: usize, header: &Header, book: &mut Book) {
         if header.quic.is_some_and(narrows_wire::QuicPacket::is_handshake) {
             self.flags.set(Record16::QUIC);
@@ -373,7 +373,7 @@ impl Record {
         self.halves[d].asks(now);
     }
 
-    /// What direction `d` has asked is answered.
+    /// Takes an answer to what direction `d` has asked.
     fn answer(&mut self, now: Micros, d: usize, book: &mut Book) {
         if let Some(stall) = self.starving(now, d) {
             book.ended(Stall { ended: true, ..stall });

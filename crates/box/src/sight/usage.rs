@@ -21,7 +21,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Mean wait of a packet with data in the box.
+    /// Divides the waits of packets with data in the box by their number.
     pub fn wait(&self) -> Duration {
         Duration::from_nanos(self.waited.as_nanos() / self.packets.max(1))
     }
@@ -52,18 +52,18 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// No traffic before this minute.
+    /// Makes a record without traffic that begins at this minute.
     pub fn new(minute: u64) -> Self {
         Self { minute, minutes: [Traffic::default(); HOUR], hours: Vec::new() }
     }
 
-    /// A packet of direction `d` comes to the box.
+    /// Counts a packet of direction `d` that comes to the box.
     pub fn offered(&mut self, d: usize, bytes: u64) {
         let sum = &mut self.present().offered[d];
         *sum = sum.saturating_add(bytes);
     }
 
-    /// A packet of direction `d` leaves it; `waited` if it carries data.
+    /// Counts a packet of direction `d` that leaves the box; `waited` is known if it carries data.
     pub fn delivered(&mut self, d: usize, bytes: u64, waited: Option<Duration>) {
         let now = self.present();
         now.delivered[d] = now.delivered[d].saturating_add(bytes);
@@ -77,9 +77,9 @@ impl Usage {
         &mut self.minutes[self.minute as usize % HOUR]
     }
 
-    /// Time has come to this minute. An hour that is over goes into the week.
+    /// Moves on to this minute. An hour that is over goes into the week.
     pub fn tick(&mut self, minute: u64) {
-        // Nothing of what was before is kept by minutes, and hours without traffic are zeros.
+        // After a longer gap no earlier minute or hour is kept.
         let most = (HOUR * (WEEK_HOURS + 1)) as u64;
         self.minute = self.minute.max(minute.saturating_sub(most));
         while self.minute < minute {
@@ -95,7 +95,7 @@ impl Usage {
         }
     }
 
-    /// The sum of the last so many minutes, this one included.
+    /// Adds up the latest `minutes`, this one included.
     pub fn last(&self, minutes: usize) -> Traffic {
         let mut sum = Traffic::default();
         for back in 0..minutes.min(HOUR).min(self.minute as usize + 1) {

@@ -63,9 +63,9 @@ struct Link {
 /// A sign of life.
 struct Life {
     number: u16,
-    /// It was late.
+    /// Whether the box was late.
     late: bool,
-    /// Its packets were gone.
+    /// Whether packets of the box were gone.
     lost: bool,
 }
 

@@ -61,7 +61,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Counts what has come of TLS at the socket: its records are of up to 16 kB, and a thin link takes long for one.
+    /// Counts bytes of TLS as they come to the socket: records have up to 16 kB, and a thin link takes long for one.
     fn catch_up(&mut self) {
         for (instant, bytes) in self.arrivals.take() {
             self.came(self.run.at(instant), bytes);

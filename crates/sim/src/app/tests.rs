@@ -346,7 +346,7 @@ fn calls_send_both_ways_and_queries_are_answered() {
     let (world, history) = run(&scenario("g711"), 1);
     assert_eq!(world.net.links[0].counters.arrived + world.net.links[1].counters.arrived, 4 * 450);
     assert_eq!(history.rang.iter().filter(|r| r.0 == Instant::from_nanos(1_040_000_000)).count(), 4);
-    // Queries go each 2 s; an answer goes when its query has come, after 10 ms and what sending takes.
+    // Queries go each 2 s; an answer goes when its query has come, after 10 ms and the time of sending.
     let (_, history) = run(&scenario("dns"), 1);
     let (server, user): (Vec<(Instant, u32)>, Vec<_>) = history.rang.iter().partition(|r| r.1 % 2 == 0);
     // At 1, 3, 5, 7 and 9 s.

@@ -176,7 +176,7 @@ fn the_flow_within_each_tunnel_by_hand() {
         assert_eq!((out.key.proto, (out.key.sport, out.key.dport)), (Proto::TCP, DIGEST), "{what}");
         assert_eq!(back.key, out.key.reverse(), "{what}");
         assert!(out.key.is_in_tunnel() && !out.fragment && !carrier.key.is_in_tunnel(), "{what}");
-        // What is the packet's own: 56 bytes are inside.
+        // Length, marks and number are the packet's own: 56 bytes are inside.
         assert_eq!((out.len.get(), out.len), (up.len() as u64, carrier.len), "{what}");
         assert_eq!((out.ecn, out.dscp.get(), out.ident), (Ecn::Ect0, 10, carrier.ident), "{what}");
         let tcp = out.tcp.unwrap();

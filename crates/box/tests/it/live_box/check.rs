@@ -65,7 +65,7 @@ fn it_names_what_is_wrong_and_the_remedy() {
     world.ip("b", "link set wan down");
     let (code, said) = check(&world, "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\n");
     assert!(code == Some(0) && said.contains("wan is down: ip link set wan up"), "{said}");
-    // And so does run.
+    // The command run takes it as well.
     world.start("--down 4mbit --discipline fifo:20").stop();
 }
 

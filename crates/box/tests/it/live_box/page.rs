@@ -52,7 +52,7 @@ fn readers_of_other_machines_take_no_place_of_this_ones() {
         "down = '20mbit'\ndiscipline = 'fifo:100'\npage = '0.0.0.0:8088'\npage_for_others = true\n",
     );
     let running = world.start_configured();
-    // They open again whenever they are sent away.
+    // Idle readers open again whenever they are sent away.
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = stop.clone();
     let idle = inside(&world.ns("c"), move || {

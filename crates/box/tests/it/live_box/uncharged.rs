@@ -24,7 +24,7 @@ fn mac(world: &World, end: &str, port: &str) -> [u8; 6] {
     bytes.collect::<Vec<_>>().try_into().unwrap()
 }
 
-/// The same frame over and over.
+/// Thread that sends the same frame over and over.
 struct Frames {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -71,7 +71,7 @@ fn rate(world: &World) -> f64 {
     (after - before) as f64 * 8.0 / begun.elapsed().as_secs_f64()
 }
 
-/// All that came was queued, passed or was lost.
+/// Tells whether all packets that came were queued, passed or were lost.
 fn adds_up(status: &Status) -> bool {
     [&status.down, &status.up].iter().all(|d| d.offered == d.report.counters.arrived + d.unqueued + d.lost)
 }
@@ -107,7 +107,7 @@ fn malformed_packets_take_their_time_on_the_link() {
     }
 }
 
-/// Nor do bytes behind a packet, and protocols of nobody.
+/// Bytes behind a packet, and protocols of nobody, take their time on the link as well.
 #[test]
 fn what_is_no_ip_and_what_follows_a_packet_take_their_time_on_the_link() {
     let Some(world) = World::try_new(Kind::Apart) else { return };
