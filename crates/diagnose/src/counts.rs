@@ -31,9 +31,9 @@ pub struct Counts {
     pub unknown: u64,
     /// Repairs that the receiver did not need.
     pub spurious: u64,
-    /// Repairs of what was lost between the sender and the capture.
+    /// Repairs of what was lost between the sender and the capture. None of them is known to be needless.
     pub lost_before: u64,
-    /// Repairs of what had passed the capture.
+    /// Repairs of what had passed the capture. None of them is known to be needless.
     pub lost_behind: u64,
     /// Segments that others overtook.
     pub reordered: u64,
@@ -66,6 +66,29 @@ impl Counts {
         self.timeouts_inferred += u64::from(event.inferred && event.repair == Repair::Timeout);
         self.lost_before += u64::from(matches!(event.lost, Place::Before | Place::Both));
         self.lost_behind += u64::from(matches!(event.lost, Place::Behind | Place::Both));
+    }
+
+    /// Takes a repair of what was lost at this place for one that the receiver did not need.
+    pub(crate) const fn not_lost(&mut self, place: Place) {
+        self.spurious += 1;
+        if matches!(place, Place::Before | Place::Both) {
+            self.lost_before = self.lost_before.saturating_sub(1);
+        }
+        if matches!(place, Place::Behind | Place::Both) {
+            self.lost_behind = self.lost_behind.saturating_sub(1);
+        }
+    }
+
+    /// Packets sent again, whatever for: needless ones, and those that were inferred, are among them.
+    #[must_use]
+    pub const fn sent_again(&self) -> u64 {
+        self.timeouts
+            + self.fast_retransmits
+            + self.recovery
+            + self.after_timeout
+            + self.probes
+            + self.handshake
+            + self.unknown
     }
 
     /// Adds those of another.

@@ -86,14 +86,14 @@ impl Cause {
             Self::ClientIdle => "nobody asked for anything",
             Self::ZeroWindow => "receiver's window closed",
             Self::HandshakeLost => "handshake lost",
-            Self::DoubleRetransmission => "repair lost again",
-            Self::TailLoss => "end of the data lost",
+            Self::DoubleRetransmission => "retransmission lost too",
+            Self::TailLoss => "last data of a transfer lost",
             Self::SmallCongestionWindow => "loss in a small congestion window",
             Self::SmallReceiveWindow => "loss in a small receive window",
             Self::ContinuousLoss => "whole window lost",
             Self::AckDelayedOrLost => "acknowledgment delayed or lost",
             Self::PacketDelay => "packets delayed",
-            Self::Closing => "end of the connection lost",
+            Self::Closing => "FIN lost while closing",
             Self::Unknown => "unknown",
         }
     }

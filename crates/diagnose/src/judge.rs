@@ -25,6 +25,8 @@ use crate::tolerances::{
 
 /// Duplicate ACKs, or segments selectively acknowledged, that tell of a loss (RFC 5681; RFC 6675, DupThresh).
 pub const DUPTHRESH: u32 = 3;
+/// Retransmissions of one segment after which a sender doubts its path (RFC 1122, section 4.2.3.5: R1).
+pub const R1: u32 = 3;
 
 /// A row: if `when` holds of the evidence, `then` is said of it.
 #[derive(Debug)]
@@ -313,7 +315,13 @@ const TAPO: &str = "TAPO (Zhou et al., CoNEXT 2015), section 3";
 
 /// Why a flow stood still, in TAPO's order: what was repaired twice, the tail, what was too little to tell of a loss,
 /// and all of a window.
-pub static CAUSES: [CauseRow; 21] = [
+pub static CAUSES: [CauseRow; 22] = [
+    row(
+        "sent again three times, and nothing came until the end",
+        TIMER,
+        |e| e.by_data.is_none() && !e.live && e.dropped.is_none() && e.timeouts >= R1,
+        (Cause::NoAnswer, Sure::Always(Certain)),
+    ),
     row(
         "only the FIN, repaired",
         "RFC 9293, section 3.6",

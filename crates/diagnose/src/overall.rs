@@ -216,7 +216,7 @@ impl Overall {
     }
 
     /// Time of stalls whose cause is such, seconds.
-    fn time_of(&self, is: impl Fn(Cause) -> bool) -> f64 {
+    pub(crate) fn time_of(&self, is: impl Fn(Cause) -> bool) -> f64 {
         self.causes.iter().filter(|c| is(c.cause)).map(|c| c.time_s).sum()
     }
 
@@ -230,6 +230,12 @@ impl Overall {
     #[must_use]
     pub fn applications_s(&self) -> f64 {
         self.time_of(|cause| matches!(cause, Cause::DataUnavailable | Cause::ZeroWindow))
+    }
+
+    /// Time in which an end asked and nothing came, seconds.
+    #[must_use]
+    pub fn unanswered_s(&self) -> f64 {
+        self.time_of(|cause| cause == Cause::NoAnswer)
     }
 
     /// When the last packet came.

@@ -80,8 +80,8 @@ struct Latest {
     /// The stall that it is part of, if that is over.
     stall: Option<usize>,
     spurious: bool,
-    /// Its original had been seen here.
-    seen: bool,
+    /// Where its original is taken to be lost: behind here, if it had been seen.
+    lost: Place,
 }
 
 /// The first segment of an answer, of which it is not known yet whether an application sent it that took its time, or
@@ -467,7 +467,7 @@ impl Sender {
                 .filter(|at| self.findings.events[*at].frame == p.frame),
             stall: None,
             spurious: false,
-            seen: lost == Place::Behind,
+            lost,
         });
     }
 
@@ -773,11 +773,9 @@ impl Sender {
     /// An ACK of new data after a repair: does it answer the original? Eifel (RFC 3522): it echoes a timestamp from
     /// before the repair. Without timestamps: it came sooner than any round trip.
     fn check_spurious(&mut self, p: &Seen<'_>) {
-        let Some(latest) = self
-            .repairing
-            .latest
-            .filter(|l| l.seen && l.start.before(p.tcp.ack) && self.una.at_or_before(l.start))
-        else {
+        let Some(latest) = self.repairing.latest.filter(|l| {
+            l.lost == Place::Behind && l.start.before(p.tcp.ack) && self.una.at_or_before(l.start)
+        }) else {
             return;
         };
         // RFC 5682, section 2.1: the acknowledgment covers what was not sent again, and no duplicate came before.
@@ -802,7 +800,7 @@ impl Sender {
     fn spurious(&mut self) {
         let Some(latest) = self.repairing.latest.as_mut().filter(|l| !l.spurious) else { return };
         latest.spurious = true;
-        self.findings.counts.spurious += 1;
+        self.findings.counts.not_lost(latest.lost);
         if let Some(event) = latest.event.and_then(|at| self.findings.events.get_mut(at)) {
             event.spurious = true;
         }

@@ -61,85 +61,173 @@ fn millis(seconds: f64) -> String {
     format!("{:.0} ms", seconds * 1e3)
 }
 
+/// Four answers: who was hurt, why, where, and what to do next.
 fn meaning(text: &mut String, o: &Overall) {
-    if o.stalled_over == 0 {
-        let _ = writeln!(text, "No single stall lasted more than {} s.", o.over_s);
-    } else {
-        let _ = writeln!(
-            text,
-            "{} of {} stood still for more than {} s at a time; {} of the time of such stalls because of losses.",
-            o.stalled_over,
-            plural(o.connections, "connection"),
-            o.over_s,
-            percent(o.long_loss_s, o.long_s)
-        );
+    answer(text, "Who", &who(o));
+    if let Some(why) = why(o) {
+        answer(text, "Why", &why);
     }
-    let all = o.stalled_s();
-    if all > 0.0 {
-        let (lost, waited, applications) = (o.lost_time_s(), o.waited_s(), o.applications_s());
-        let [_, before, behind, _] = o.lost_s;
-        let place = match () {
-            () if before > 0.8 * lost => " between the senders and here",
-            () if behind > 0.8 * lost => " between here and the receivers",
-            () => "",
-        };
-        let _ = writeln!(
-            text,
-            "Connections stood still for {} of their time: losses{place} {}, queues {}, applications {}, else {}.",
-            percent(o.stood_still_s, o.lasted_s),
-            percent(lost, all),
-            percent(waited, all),
-            percent(applications, all),
-            percent(all - lost - waited - applications, all)
-        );
+    answer(text, "Where", &place(o));
+    if let Some(path) = path(o) {
+        answer(text, "Path", &path);
     }
-    match o.vantage() {
-        Vantage::Sender => text.push_str("The capture was taken at the senders.\n"),
-        Vantage::Receiver => text.push_str("The capture was taken at the receivers.\n"),
-        Vantage::Between => text.push_str("The capture was taken between senders and receivers.\n"),
-        Vantage::Unknown => {}
-    }
-    if let (Some(least), Some(median), Some(p95)) = (o.rtt_least_s, o.rtt_p50_s, o.rtt_p95_s) {
-        let _ = write!(
-            text,
-            "Round trip: least {}, median {}, 95th percentile {}",
-            millis(least),
-            millis(median),
-            millis(p95)
-        );
-        if let Some(queue) = o.queue_s().filter(|queue| *queue > 0.2 * median) {
-            let _ = write!(text, "; {} of the median is above the least, mostly queues", millis(queue));
-        }
-        text.push_str(".\n");
-    }
-    if let Some(packets) = o.packets_per_rtt {
-        let _ =
-            writeln!(text, "While it transfers, a connection sends {packets:.1} packets in a round trip.");
-    }
-    advice(text, o);
+    answer(text, "Next", &next(o));
     text.push('\n');
 }
 
-/// The discipline `taq` helps where windows are small, timers repair the losses, and users wait for that.
-fn advice(text: &mut String, o: &Overall) {
+/// A line of the page's head, broken where it is longer than a terminal is wide.
+fn answer(text: &mut String, name: &str, words: &str) {
+    let _ = write!(text, "{name:<6}");
+    let mut column = NAME;
+    for word in words.split(' ') {
+        if column + 1 + word.len() > WIDE && column > NAME && !word.starts_with('%') {
+            let _ = write!(text, "\n{:NAME$}", "");
+            column = NAME;
+        }
+        let _ = write!(text, " {word}");
+        column += 1 + word.len();
+    }
+    text.push('\n');
+}
+
+/// Columns of the head's names.
+const NAME: usize = 6;
+/// Columns of a line: those of a page of code, and of most terminals.
+const WIDE: usize = 100;
+
+fn who(o: &Overall) -> String {
+    let stood = percent(o.stood_still_s, o.lasted_s);
+    if o.stood_still_s <= 0.0 {
+        return "No connection stood still.".to_owned();
+    }
+    let over = match o.stalled_over {
+        0 => format!("No connection stood still for more than {} s at a time", o.over_s),
+        n => format!(
+            "{n} of {} stood still for more than {} s at a time",
+            plural(o.connections, "connection"),
+            o.over_s
+        ),
+    };
+    format!("{over}; all together stood still for {stood} of the time that they lasted.")
+}
+
+/// The stalled time by kinds of causes, the most first; nothing if there was none.
+fn why(o: &Overall) -> Option<String> {
+    let all = o.stalled_s();
+    let mut kinds = [
+        ("repairs of losses", o.lost_time_s()),
+        ("waits on the way", o.waited_s()),
+        ("no answer", o.unanswered_s()),
+        ("applications", o.applications_s()),
+    ]
+    .to_vec();
+    let known: f64 = kinds.iter().map(|k| k.1).sum();
+    kinds.push(("unknown", (all - known).max(0.0)));
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let said: Vec<String> = kinds
+        .into_iter()
+        .filter(|(_, s)| *s >= all / 200.0 && *s > 0.0)
+        .map(|(kind, s)| format!("{kind} {}", percent(s, all)))
+        .collect();
+    (all > 0.0).then(|| format!("What they waited for: {}.", said.join(", ")))
+}
+
+/// Where the capture was taken, and where packets were lost, seen from there.
+fn place(o: &Overall) -> String {
+    let taken = match o.vantage() {
+        Vantage::Sender => "Captured at the senders.",
+        Vantage::Receiver => "Captured at the receivers.",
+        Vantage::Between => "Captured between senders and receivers.",
+        Vantage::Unknown => "The captured side does not show.",
+    };
     let lost = o.lost_time_s();
-    let small = o.packets_per_rtt.is_some_and(|packets| packets < SMALL_WINDOW);
-    let thin = o.queue_s().is_some_and(|queue| queue >= THIN_QUEUE_S);
-    let timers = o.counts.timeouts + o.counts.handshake;
-    if small && thin && o.stalled_over > 0 && timers > o.counts.fast_retransmits && lost > o.stalled_s() / 5.0
-    {
-        let _ = writeln!(
-            text,
-            "That is a thin link: windows are too small for three duplicate ACKs, so timers repair the losses.\n\
-             The discipline taq at its queue drops nothing that a timer must repair: it would save up to\n\
-             {lost:.0} of the {:.0} s of stalls below.",
-            o.stalled_s()
-        );
+    let [unknown, before, behind, both] = o.lost_s;
+    let said: Vec<String> = [
+        ("between the senders and here", before),
+        ("between here and the receivers", behind),
+        ("on both sides", both),
+        ("at a place that does not show", unknown),
+    ]
+    .into_iter()
+    .filter(|(_, s)| *s >= lost / 200.0 && *s > 0.0)
+    .map(|(place, s)| format!("{} {place}", percent(s, lost)))
+    .collect();
+    if said.is_empty() {
+        taken.to_owned()
+    } else {
+        format!("{taken} Losses, by their time: {}.", said.join(", "))
     }
 }
 
+/// Round trips, and packets in one. Lengths of round trips are kept in eight steps to a doubling.
+fn path(o: &Overall) -> Option<String> {
+    let (least, median, p95) = (o.rtt_least_s?, o.rtt_p50_s?, o.rtt_p95_s?);
+    let least = if least < 5e-4 { "below 1 ms".to_owned() } else { millis(least) };
+    let mut text = format!(
+        "Round trip about {} (median; least {least}, 95th percentile {})",
+        millis(median),
+        millis(p95)
+    );
+    if let Some(queue) = o.queue_s().filter(|queue| *queue > 0.2 * median) {
+        let _ = write!(text, ", of that {} above the least: waiting, mostly in queues", millis(queue));
+    }
+    if let Some(packets) = o.packets_per_rtt {
+        let _ = write!(text, "; {packets:.1} packets of a transfer in one");
+    }
+    text.push('.');
+    Some(text)
+}
+
+/// What to do, by what most of the time was waited for.
+fn next(o: &Overall) -> String {
+    let (all, lost, waited) = (o.stalled_s(), o.lost_time_s(), o.waited_s());
+    let (unanswered, applications) = (o.unanswered_s(), o.applications_s());
+    let most = lost.max(waited).max(unanswered).max(applications);
+    if o.stalled_over == 0 && o.stood_still_s < FELT * o.lasted_s {
+        return "Nothing: users hardly feel this.".to_owned();
+    }
+    if shares_a_queue(o) {
+        return format!(
+            "Several connections share a queue with windows too small for three duplicate ACKs, so timers repair \
+             losses and handshakes. A queue that shares and drops no last packet (taq) saves at most {lost:.0} of \
+             the {all:.0} s below; --what-if taq --what-if cake simulates it beside another."
+        );
+    }
+    let text = if most <= 0.0 {
+        "Capture at the other end too: this side does not show why."
+    } else if most == unanswered {
+        "Look at the end that does not answer, and at filters before it: lost, filtered and dead look alike from here."
+    } else if most == applications {
+        "Look at the application that lets the other end wait, by its own log."
+    } else if most == lost && o.queue_s().zip(o.rtt_p50_s).is_some_and(|(queue, rtt)| queue > rtt / 2.0) {
+        "Find the queue that holds packets and overflows: one that shares and is short (taq, CAKE) before it helps."
+    } else if most == lost {
+        "Find the link that loses: capture on its other side too, and look at its counters of drops and errors."
+    } else if o.time_of(|cause| cause == Cause::WaitsTurn) > waited / 2.0 {
+        "More capacity, or fewer transfers at a time: what waits here waits its turn in a queue that shares."
+    } else {
+        "Find the queue that holds packets: a shorter one (CoDel, CAKE, taq) lets go sooner."
+    };
+    text.to_owned()
+}
+
+/// Whether the discipline `taq` would help: several connections share a queue, windows are small, and timers repair the
+/// losses.
+fn shares_a_queue(o: &Overall) -> bool {
+    let small = o.packets_per_rtt.is_some_and(|packets| packets < SMALL_WINDOW);
+    let queued = |queue: f64| queue >= THIN_QUEUE_S && o.rtt_p50_s.is_some_and(|median| queue > median / 5.0);
+    let thin = o.queue_s().is_some_and(queued);
+    let timers = o.counts.timeouts + o.counts.handshake;
+    let lost = o.lost_time_s() > o.stalled_s() / 5.0;
+    small && thin && o.stalled_over >= SHARED && timers > o.counts.fast_retransmits && lost
+}
+
+/// Part of the time that connections last below which standing still is hardly felt.
+const FELT: f64 = 0.05;
 /// Packets in a round trip below which three duplicate ACKs do not come (RFC 5681, section 3.2).
 const SMALL_WINDOW: f64 = 4.0;
+/// Connections that stall for long from which on a queue is taken to be shared: one may have its own bad luck.
+const SHARED: u64 = 3;
 /// Wait in queues from which on a link is taken to be thin, seconds.
 const THIN_QUEUE_S: f64 = 0.05;
 
@@ -167,7 +255,9 @@ fn causes(text: &mut String, o: &Overall) {
             share(c.possible_s)
         );
     }
-    text.push_str("Times are sums over connections; the last column is the share of that time.\n\n");
+    text.push_str(
+        "Times are sums over connections. Certain, likely, possible: how sure that cause is, in % of its time.\n\n",
+    );
 }
 
 fn count(text: &mut String, c: &Counts) {
@@ -188,10 +278,29 @@ fn count(text: &mut String, c: &Counts) {
     let further = c.recovery + c.after_timeout;
     says(further, "further segment sent again in recovery", "further segments sent again in recovery");
     says(c.unknown, "retransmission of unknown cause", "retransmissions of unknown cause");
-    says(c.spurious, "of all these was unnecessary (spurious)", "of all these were unnecessary (spurious)");
-    says(c.lost_before, "repair of a loss before this capture", "repairs of losses before this capture");
-    says(c.lost_behind, "repair of a loss behind it", "repairs of losses behind it");
-    says(c.reordered, "segment reordered", "segments reordered");
+    let again = c.sent_again();
+    if again > 0 {
+        let known = c.spurious + c.lost_before + c.lost_behind;
+        says(again, "packet sent again in all; of these", "packets sent again in all; of these");
+        says(
+            c.lost_before,
+            "  repaired a loss between the sender and here",
+            "  repaired losses between the sender and here",
+        );
+        says(
+            c.lost_behind,
+            "  repaired a loss between here and the receiver",
+            "  repaired losses between here and the receiver",
+        );
+        says(
+            c.spurious,
+            "  was needless: the receiver had it (spurious)",
+            "  were needless: the receiver had them (spurious)",
+        );
+        let open = "  may have been needed or not";
+        says(again.saturating_sub(known), open, open);
+    }
+    says(c.reordered, "segment overtaken by a later one", "segments overtaken by later ones");
     says(
         c.holes,
         "hole in the data: lost before this capture, or not captured",
@@ -228,11 +337,20 @@ fn connection(text: &mut String, flow: &FlowReport) {
     let _ = write!(text, "\n#{} ", flow.number);
     connection_line(text, flow);
     let mut longest: Vec<&Stall> = flow.stalls.iter().filter(|s| s.cause.counts()).collect();
+    let shorter = longest.len().saturating_sub(3) as u64;
     longest.sort_by_key(|s| core::cmp::Reverse(s.length()));
     longest.truncate(3);
     longest.sort_by_key(|s| s.from);
     for s in longest {
         let _ = writeln!(text, "  {}", stall(s));
+    }
+    if shorter > 0 {
+        let _ = writeln!(
+            text,
+            "  and {} that {} shorter",
+            plural(shorter, "stall"),
+            if shorter == 1 { "is" } else { "are" }
+        );
     }
 }
 
@@ -342,4 +460,45 @@ pub fn quic_page(flows: &[QuicReport], keep: usize) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_units::Duration;
+
+    use super::*;
+    use crate::findings::Cause;
+    use crate::overall::CauseShare;
+
+    /// Forty seconds of timeouts at 2 packets in a round trip of 600 ms, of which 500 are queue.
+    fn hurt(connections: u64) -> Overall {
+        let mut o = Overall::new(Duration::from_secs(5), 3);
+        (o.connections, o.stalled_over) = (20, connections);
+        (o.rtt_least_s, o.rtt_p50_s, o.packets_per_rtt) = (Some(0.1), Some(0.6), Some(2.0));
+        o.counts.timeouts = 12;
+        o.causes.push(CauseShare {
+            cause: Cause::ContinuousLoss,
+            stalls: 12,
+            time_s: 40.0,
+            longest_s: 7.0,
+            certain_s: 0.0,
+            likely_s: 40.0,
+            possible_s: 0.0,
+        });
+        o.lost_s[2] = 40.0;
+        o
+    }
+
+    #[test]
+    fn another_discipline_is_advised_where_several_share_a_queue() {
+        let advised = |o: &Overall| page("x.pcap", o).contains("(taq) saves at most 40 of");
+        assert!(advised(&hurt(SHARED)));
+        assert!(!advised(&hurt(SHARED - 1)), "one connection's bad luck");
+        let mut far = hurt(SHARED);
+        (far.rtt_least_s, far.rtt_p50_s) = (Some(2.2), Some(2.5));
+        assert!(!advised(&far), "a path that is long, with little queue");
+        let mut quick = hurt(SHARED);
+        quick.packets_per_rtt = Some(20.0);
+        assert!(!advised(&quick), "windows large enough for three duplicate ACKs");
+    }
 }

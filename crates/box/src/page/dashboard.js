@@ -60,6 +60,9 @@
   /** @param {string} name */
   const spaced = (name) => name.replaceAll("_", " ");
 
+  /** A cause in the words of `narrows diagnose`. @param {string} name */
+  const worded = (name) => (status.sight.causes.find((/** @type {any} */ c) => c.cause === name) || { words: spaced(name) }).words;
+
   /** Shows or hides the card around an element. @param {string} id @param {boolean} shown */
   const card = (id, shown) => {
     const section = $(id).closest("section");
@@ -274,7 +277,7 @@
   const users = () => {
     const rows = status.sight.users.map((/** @type {any} */ u) => [
       u.user, bytes(u.bytes[0]), bytes(u.bytes[1]), u.stalled_s > 0 ? secs(u.stalled_s) : "–", u.stalled_s > 0 ? secs(u.longest_s) : "–",
-      u.stalled_now ? html("span", String(u.stalled_now), "warn") : "–", spaced(u.cause || "–")]);
+      u.stalled_now ? html("span", String(u.stalled_now), "warn") : "–", u.cause ? worded(u.cause) : "–"]);
     card("users", rows.length > 0);
     $("users").replaceChildren(table(["user", "down", "up", "stalled for", "longest", "now", "mostly"], rows, ""));
   };
@@ -300,7 +303,7 @@
       LOST[/** @type {"here"} */ (s.lost)],
       `${s.outstanding} under way`, s.certainty].filter(Boolean).join(", ");
     const length = secs(s.length_s) + (s.number ? "" : " so far");
-    return [...(named ? [button] : []), `${secs(age)} ago`, length, html("span", spaced(s.cause), "words"), html("span", evidence, "words")];
+    return [...(named ? [button] : []), `${secs(age)} ago`, length, html("span", worded(s.cause), "words"), html("span", evidence, "words")];
   };
 
   const list = () => {
@@ -328,12 +331,12 @@
       const from = x(status.uptime_s - s.from_s), to = x(status.uptime_s - s.from_s - s.length_s);
       if (to <= LEFT) continue;
       const bar = svg("rect", { x: from.toFixed(1), y: TOP, width: Math.max(1.5, to - from).toFixed(1), height: 28, fill: css(`--c${causes.indexOf(s.cause) % 8}`) }, root);
-      svg("title", {}, bar).textContent = `${secs(s.length_s)} ${spaced(s.cause)}`;
+      svg("title", {}, bar).textContent = `${secs(s.length_s)} ${worded(s.cause)}`;
     }
     svg("text", { x: LEFT, y: 58 }, root).textContent = `−${minutes} min`;
     svg("text", { x: width - RIGHT, y: 58, "text-anchor": "end" }, root).textContent = "now";
     const legend = html("div", null, "legend");
-    legend.append(...causes.map((c, i) => key(`--c${i % 8}`, spaced(c))));
+    legend.append(...causes.map((c, i) => key(`--c${i % 8}`, worded(c))));
     into.replaceChildren(root, legend);
     $("evidence").replaceChildren(table(["began", "length", "cause", "evidence"], all.slice(-20).reverse().map((s) => cells(s, false)), "It has not stalled in the time that is kept."));
   };

@@ -156,11 +156,11 @@ fn one_connection_alone_and_its_picture() {
     let text = String::from_utf8(out.stdout).unwrap();
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     assert!(
-        text.contains("connection 0") && text.contains("3.05 s from 0.20 s on: repair lost again"),
+        text.contains("connection 0") && text.contains("3.05 s from 0.20 s on: retransmission lost too"),
         "{text}"
     );
     let svg = std::fs::read_to_string(&picture).unwrap();
-    for words in ["192.0.2.1:80 &gt; 10.0.0.1:50000", "acknowledged", "timeout", "repair lost again"] {
+    for words in ["192.0.2.1:80 &gt; 10.0.0.1:50000", "acknowledged", "timeout", "retransmission lost too"] {
         assert!(svg.contains(words), "{words}: {svg}");
     }
     let out = diagnose(&[&path, "--flow", "1"]);
@@ -180,7 +180,7 @@ fn a_picture_of_all_and_tables() {
     for words in [
         ">Stalls in mine.pcap<",
         "#0 10.0.0.1:50000 &gt; 192.0.2.1:80",
-        "repair lost again",
+        "retransmission lost too",
         "3.0 s",
         ">open, not stalled<",
         ">time since the capture began, s<",

@@ -25,13 +25,13 @@ pub fn lines(sight: &SightJson, most: usize) -> Vec<Line> {
     let mut causes: Vec<&CauseJson> = sight.causes.iter().filter(|c| c.now > 0 || c.quarter > 0).collect();
     causes.sort_by(|a, b| b.quarter_share.total_cmp(&a.quarter_share).then(b.now.cmp(&a.now)));
     lines.extend(causes.into_iter().take(most).map(cause));
-    lines.extend(sight.users.iter().filter(|u| u.stalled_s > 0.0).take(most).map(user));
+    lines.extend(sight.users.iter().filter(|u| u.stalled_s > 0.0).take(most).map(|u| user(u, sight)));
     let is_of_the_network = |s: &&StallJson| {
         let cause = sight.causes.iter().find(|c| c.cause == s.cause);
         cause.is_none_or(|c| c.network)
     };
     let stalls = if sight.stalls_now.is_empty() { &sight.stalls_last } else { &sight.stalls_now };
-    lines.extend(stalls.iter().filter(is_of_the_network).take(most).map(stall));
+    lines.extend(stalls.iter().filter(is_of_the_network).take(most).map(|s| stall(s, sight)));
     lines.extend(talkers(&sight.talkers, most));
     lines
 }
@@ -86,13 +86,19 @@ fn cause(c: &CauseJson) -> Line {
     Line { text, odd: c.network }
 }
 
-fn user(u: &UserJson) -> Line {
+/// A cause in the words of `narrows diagnose`.
+fn worded(cause: &str, sight: &SightJson) -> String {
+    let known = sight.causes.iter().find(|c| c.cause == cause && !c.words.is_empty());
+    known.map_or_else(|| cause.replace('_', " "), |c| c.words.clone())
+}
+
+fn user(u: &UserJson, sight: &SightJson) -> Line {
     let now = match u.stalled_now {
         0 => String::new(),
         1 => ", 1 connection now".to_owned(),
         n => format!(", {n} connections now"),
     };
-    let cause = u.cause.as_ref().map_or(String::new(), |c| format!(", mostly {}", c.replace('_', " ")));
+    let cause = u.cause.as_ref().map_or(String::new(), |c| format!(", mostly {}", worded(c, sight)));
     let (stalled, longest) = (seconds(u.stalled_s), seconds(u.longest_s));
     Line {
         text: format!("· {}: stalled for {stalled} in 15 min, longest {longest}{cause}{now}", u.user),
@@ -101,12 +107,12 @@ fn user(u: &UserJson) -> Line {
 }
 
 /// One stall with its evidence.
-fn stall(s: &StallJson) -> Line {
+fn stall(s: &StallJson, sight: &SightJson) -> Line {
     let arrow = if s.direction == "down" { "<-" } else { "->" };
     let flow = s.flow.replacen(' ', &format!(" {arrow} "), 1);
     let so_far = if s.number == 0 { " so far" } else { "" };
     let mut text =
-        format!("· {flow}: stalled for {}{so_far}, {}", seconds(s.length_s), s.cause.replace('_', " "));
+        format!("· {flow}: stalled for {}{so_far}, {}", seconds(s.length_s), worded(&s.cause, sight));
     match s.lost.as_str() {
         "unknown" => {}
         "here" => text += ", dropped by the box",
@@ -130,6 +136,11 @@ mod tests {
     fn causes_come_by_time_and_a_stall_with_its_evidence() {
         assert!(lines(&SightJson::default(), 5).is_empty());
         let cause = |words: &str, quarter, quarter_share, network| CauseJson {
+            cause: if words == "last data of a transfer lost" {
+                "tail_loss".to_owned()
+            } else {
+                words.to_owned()
+            },
             words: words.to_owned(),
             quarter,
             quarter_share,
@@ -149,7 +160,7 @@ mod tests {
         let sight = SightJson {
             causes: vec![
                 cause("handshake lost", 1, 0.25, true),
-                cause("end of the data lost", 4, 0.75, true),
+                cause("last data of a transfer lost", 4, 0.75, true),
                 cause("nothing to send", 2, 0.0, false),
             ],
             states: [("moving".to_owned(), 3), ("waiting".to_owned(), 5), ("idle".to_owned(), 2)].into(),
@@ -170,11 +181,11 @@ mod tests {
                     false
                 ),
                 ("users: 0 of 20 stall now; 2 stalled in 15 min, 0 of them for more than 5 s at once", true),
-                ("· end of the data lost: 0 now, 4 in 15 min, 75 % of the stalled time", true),
+                ("· last data of a transfer lost: 0 now, 4 in 15 min, 75 % of the stalled time", true),
                 ("· handshake lost: 0 now, 1 in 15 min, 25 % of the stalled time", true),
                 ("· not the network, nothing to send: 0 now, 2 in 15 min", false),
                 (
-                    "· 10.0.0.7:50000 <- 192.0.2.1:443 tcp: stalled for 6.5 s so far, tail loss, lost behind the box, \
+                    "· 10.0.0.7:50000 <- 192.0.2.1:443 tcp: stalled for 6.5 s so far, last data of a transfer lost, lost behind the box, \
                      2 timeouts (back-off 4)",
                     true
                 ),
