@@ -185,8 +185,8 @@ mod tests {
                 ("· handshake lost: 0 now, 1 in 15 min, 25 % of the stalled time", true),
                 ("· not the network, nothing to send: 0 now, 2 in 15 min", false),
                 (
-                    "· 10.0.0.7:50000 <- 192.0.2.1:443 tcp: stalled for 6.5 s so far, last data of a transfer lost, lost behind the box, \
-                     2 timeouts (back-off 4)",
+                    "· 10.0.0.7:50000 <- 192.0.2.1:443 tcp: stalled for 6.5 s so far, last data of a transfer lost, \
+                     lost behind the box, 2 timeouts (back-off 4)",
                     true
                 ),
             ]
