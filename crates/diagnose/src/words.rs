@@ -100,15 +100,18 @@ fn who(o: &Overall) -> String {
     if o.stood_still_s <= 0.0 {
         return "No connection stood still.".to_owned();
     }
-    let over = match o.stalled_over {
-        0 => format!("No connection stood still for more than {} s at a time", o.over_s),
+    match o.stalled_over {
+        0 => format!(
+            "No single stall lasted more than {} s; connections stood still for {stood} of the time that they lasted.",
+            o.over_s
+        ),
         n => format!(
-            "{n} of {} stood still for more than {} s at a time",
+            "{n} of {} stood still for more than {} s at a time; all together for {stood} of the time that they \
+             lasted.",
             plural(o.connections, "connection"),
             o.over_s
         ),
-    };
-    format!("{over}; all together stood still for {stood} of the time that they lasted.")
+    }
 }
 
 /// The stalled time by kinds of causes, the most first; nothing if there was none.
@@ -169,10 +172,10 @@ fn path(o: &Overall) -> Option<String> {
         millis(p95)
     );
     if let Some(queue) = o.queue_s().filter(|queue| *queue > 0.2 * median) {
-        let _ = write!(text, ", of that {} above the least: waiting, mostly in queues", millis(queue));
+        let _ = write!(text, ", of that {} in queues", millis(queue));
     }
     if let Some(packets) = o.packets_per_rtt {
-        let _ = write!(text, "; {packets:.1} packets of a transfer in one");
+        let _ = write!(text, "; a transfer sends {packets:.1} packets in one, on average");
     }
     text.push('.');
     Some(text)
@@ -189,8 +192,8 @@ fn next(o: &Overall) -> String {
     if shares_a_queue(o) {
         return format!(
             "Several connections share a queue with windows too small for three duplicate ACKs, so timers repair \
-             losses and handshakes. A queue that shares and drops no last packet (taq) saves at most {lost:.0} of \
-             the {all:.0} s below; --what-if taq --what-if cake simulates it beside another."
+             losses and handshakes. A queue that shares and never drops a transfer's last packet (taq) saves at \
+             most {lost:.0} of the {all:.0} s below; --what-if taq --what-if cake compares taq with CAKE."
         );
     }
     let text = if most <= 0.0 {
@@ -200,7 +203,7 @@ fn next(o: &Overall) -> String {
     } else if most == applications {
         "Look at the application that lets the other end wait, by its own log."
     } else if most == lost && o.queue_s().zip(o.rtt_p50_s).is_some_and(|(queue, rtt)| queue > rtt / 2.0) {
-        "Find the queue that holds packets and overflows: one that shares and is short (taq, CAKE) before it helps."
+        "Find the queue that holds packets and overflows: a short one in its place (CoDel, CAKE, taq) helps."
     } else if most == lost {
         "Find the link that loses: capture on its other side too, and look at its counters of drops and errors."
     } else if o.time_of(|cause| cause == Cause::WaitsTurn) > waited / 2.0 {
@@ -284,18 +287,18 @@ fn count(text: &mut String, c: &Counts) {
         says(again, "packet sent again in all; of these", "packets sent again in all; of these");
         says(
             c.lost_before,
-            "  repaired a loss between the sender and here",
-            "  repaired losses between the sender and here",
+            "  for a loss between the sender and here",
+            "  for losses between the sender and here",
         );
         says(
             c.lost_behind,
-            "  repaired a loss between here and the receiver",
-            "  repaired losses between here and the receiver",
+            "  for a loss between here and the receiver",
+            "  for losses between here and the receiver",
         );
         says(
             c.spurious,
-            "  was needless: the receiver had it (spurious)",
-            "  were needless: the receiver had them (spurious)",
+            "  needless: the receiver had it (spurious)",
+            "  needless: the receiver had them (spurious)",
         );
         let open = "  may have been needed or not";
         says(again.saturating_sub(known), open, open);
@@ -400,8 +403,8 @@ pub(crate) fn stall(s: &Stall) -> String {
         // The cause says it.
         _ if s.cause == Cause::AnswerLost => "",
         Place::Unknown => "",
-        Place::Before => ", lost before here",
-        Place::Behind => ", lost behind here",
+        Place::Before => ", lost between the sender and here",
+        Place::Behind => ", lost between here and the receiver",
         Place::Both => ", lost before and behind here",
     });
     let _ = write!(line, "; {}", s.certainty.word());
