@@ -204,6 +204,7 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
 fn class_words(name: &str) -> &str {
     match name {
         "control" => "ACKs and SYNs",
+        "expedited" => "calls and games",
         "sparse" => "light flows",
         "new" => "new flows",
         "old" => "busy flows",
@@ -217,13 +218,13 @@ fn in_words(class: &ClassReport) -> Vec<(String, String)> {
     let waits = format!("{} packets, {} flows", class.backlog.packets, class.flows);
     let mut rows = vec![(format!("· {name}"), waits)];
     if let Some(share) = class.share {
-        rows.push((format!("· {name}: of the link"), format!("{:.0} %", f64::from(share.0) / 1e4)));
+        rows.push(("  share of the link".to_owned(), format!("{:.0} %", f64::from(share.0) / 1e4)));
     }
     if let Some(packets) = class.up_to_packets {
-        rows.push((format!("· {name}: flows of up to"), format!("{packets} packets")));
+        rows.push(("  flows of up to".to_owned(), format!("{packets} packets")));
     }
     if let Some(counters) = &class.counters {
-        rows.push((format!("· {name}: dropped"), counters.dropped_total().to_string()));
+        rows.push(("  dropped".to_owned(), counters.dropped_total().to_string()));
     }
     rows
 }
