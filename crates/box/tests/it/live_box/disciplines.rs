@@ -95,7 +95,7 @@ fn classes_let_short_transfers_by() {
         assert_eq!(short.up_to_packets, Some(20));
         assert!(long.counters.as_ref().unwrap().sent > short.counters.as_ref().unwrap().sent, "{classes:?}");
         assert_eq!(short.share.unwrap().0 + long.share.unwrap().0, 1_000_000, "{classes:?}");
-        for line in ["· short: of the link", "· long: dropped", "· short: flows of up to"] {
+        for line in ["· short", "  share of the link", "  dropped", "  flows of up to"] {
             assert!(words.contains(line), "{words}");
         }
     }
