@@ -9,7 +9,7 @@ use crate::connections::Connections;
 use crate::counts::Counts;
 use crate::passing::Passing;
 use crate::report::FlowReport;
-use crate::sender::Seen;
+use crate::seen::Seen;
 use crate::timing::Around;
 use crate::tolerances::{
     CLOCKS, CLOCKS_OF_20, FIRSTS, FIRSTS_TO_LASTS, LATE_BY_CLOCK, LATE_WITHOUT, LOSSES, LOSSES_IN, WAITS,

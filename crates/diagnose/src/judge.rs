@@ -14,9 +14,8 @@ use crate::evidence::{
     DatagramEvidence, First, HandshakeEvidence, Hints, OfferedWindow, QuietEvidence, RepairEvidence,
     SenderState, SilenceEvidence,
 };
-use crate::findings::{Cause, Certainty, Place, Repair};
+use crate::findings::{Cause, Certainty, Place, QuicCause, Repair};
 use crate::passing::Others;
-use crate::quic::QuicCause;
 use crate::tolerances::{
     ALL_SILENT, ANSWER, ANSWER_AT_SENDER, ANSWER_BY_ECHO, EARLY, EARLY_AT_SENDER, LATE_LEAST, LATE_MOST,
     LEAST_WAIT, LINUX_LEAST, MANY, MANY_OTHERS, NEARER_TIMER, NEARLY, NO_MORE, OFF_AT_SENDER, PROBE_LATE,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use narrows_units::{Instant, SeqNum};
 
-use crate::sender::Seen;
+use crate::seen::Seen;
 use crate::tolerances::MOST_SEGMENTS;
 
 /// Consecutive bytes that were sent together, or a hole.
@@ -15,7 +15,7 @@ pub(crate) struct Segment {
     pub(crate) len: u32,
     /// When it was last seen; of a hole, when it was passed over.
     pub(crate) last: Instant,
-    /// When that was sent (see [`crate::sender::Seen`]).
+    /// When that was sent (see [`Seen`]).
     pub(crate) sent: Instant,
     /// The frame in which it was last seen.
     pub(crate) frame: u64,

@@ -9,63 +9,11 @@ use narrows_wire::{FlowKey, Header, QuicPacket};
 use serde::Serialize;
 
 use crate::evidence::DatagramEvidence;
-use crate::findings::{Certainty, seconds};
+use crate::findings::{Certainty, End, QuicCause, seconds};
 use crate::judge::judge_datagrams;
 use crate::passing::{self, Passage, Passing};
-use crate::report::End;
 use crate::spin::Spin;
 use crate::tolerances::{AT_SENDER, LEAST_STALL};
-
-/// Why nothing passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QuicCause {
-    /// The handshake was not answered.
-    HandshakeLost,
-    /// One end sent again and again, and the other was silent: packets, or what answers them, were lost.
-    Starved,
-    /// Nothing came back: what was sent was lost, or filtered, or the answer was.
-    NoAnswer,
-    /// Packets waited their turn in a queue that serves flows in turn.
-    WaitsTurn,
-    /// Packets waited in a queue on their way.
-    Queue,
-    /// The client had asked, and the server took its time.
-    DataUnavailable,
-    /// The client had nothing to ask.
-    ClientIdle,
-    /// None of these shows.
-    Unknown,
-}
-
-impl QuicCause {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::HandshakeLost,
-        Self::Starved,
-        Self::NoAnswer,
-        Self::WaitsTurn,
-        Self::Queue,
-        Self::DataUnavailable,
-        Self::ClientIdle,
-        Self::Unknown,
-    ];
-
-    /// In words, as the page of text has it.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::HandshakeLost => "handshake lost",
-            Self::Starved => "sent again and again without an answer",
-            Self::NoAnswer => "no answer (lost or filtered)",
-            Self::WaitsTurn => "waits its turn in a fair queue",
-            Self::Queue => "queue on the way",
-            Self::DataUnavailable => "server took its time",
-            Self::ClientIdle => "nobody asked for anything",
-            Self::Unknown => "unknown",
-        }
-    }
-}
 
 /// A time in which nothing came from one end, or from both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,20 +36,6 @@ pub struct QuicStall {
     pub frames: [u64; 2],
     /// It was over before the capture ended.
     pub ended: bool,
-}
-
-impl QuicCause {
-    /// Whether packets were lost, as far as can be told.
-    #[must_use]
-    pub const fn is_loss(self) -> bool {
-        matches!(self, Self::HandshakeLost | Self::Starved)
-    }
-
-    /// Whether packets were lost, or nothing came back at all.
-    #[must_use]
-    pub const fn is_loss_or_silence(self) -> bool {
-        self.is_loss() || matches!(self, Self::NoAnswer)
-    }
 }
 
 impl QuicStall {

@@ -1,7 +1,5 @@
 //! What is told of one connection.
 
-use core::net::IpAddr;
-
 use serde::Serialize;
 
 use narrows_units::{Duration, Instant};
@@ -9,7 +7,7 @@ use narrows_wire::FlowKey;
 
 use crate::connection::Connection;
 use crate::counts::Counts;
-use crate::findings::{Cause, Event, Stall, seconds};
+use crate::findings::{Cause, End, Event, Stall, seconds};
 use crate::sender::Sender;
 use crate::spread::Spread;
 use crate::why::Why;
@@ -27,15 +25,6 @@ pub enum Vantage {
     /// The halves of the round trip are not known: only one direction was seen, or no handshake and no timestamps.
     #[default]
     Unknown,
-}
-
-/// One end of a connection and its port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct End {
-    /// Its address.
-    pub address: IpAddr,
-    /// Its port.
-    pub port: u16,
 }
 
 /// One direction of a connection.

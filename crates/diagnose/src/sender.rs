@@ -11,8 +11,6 @@ mod stalls;
 #[cfg(test)]
 mod tests;
 
-use core::num::NonZeroU16;
-
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
@@ -23,7 +21,7 @@ use crate::counts::Counts;
 use crate::evidence::First;
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::outstanding::{Known, Outstanding};
-use crate::passing::{Others, Passing};
+use crate::seen::Seen;
 use crate::timer::Timer;
 use crate::timing::{Around, Timing};
 use crate::tolerances::{
@@ -32,29 +30,6 @@ use crate::tolerances::{
 };
 use crate::why::{Asked, Why};
 use crate::window::Window;
-
-/// A packet of the connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
-    pub(crate) at: Instant,
-    pub(crate) frame: u64,
-    pub(crate) tcp: &'a TcpHeader,
-    /// When it would have passed without a queue before the capture, if the sender's clock tells; else when it did.
-    pub(crate) sent: Instant,
-    /// Identification of the IPv4 packet.
-    pub(crate) ident: Option<NonZeroU16>,
-    /// What else passes.
-    pub(crate) passing: &'a Passing,
-    /// Number of the connection.
-    pub(crate) connection: u64,
-}
-
-impl Seen<'_> {
-    /// Packets of other connections since then, in the direction of this one, which comes from that end.
-    pub(crate) fn others(&self, from: u8, since: Instant) -> Option<Others> {
-        self.passing.others(usize::from(from), self.connection, since, self.at)
-    }
-}
 
 /// How the sender is doing, as RFC 6582 and 6675 have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use narrows_units::{Duration, Instant, SeqNum};
 
 use crate::clock::Clock;
 use crate::judge;
-use crate::sender::Seen;
+use crate::seen::Seen;
 use crate::spread::Spread;
 use crate::timer::Timer;
 use crate::tolerances::{

@@ -2,13 +2,17 @@
 
 use core::fmt::Write as _;
 
+use serde::Serialize;
+
 use narrows_wire::{FlowKey, Proto};
 
 use crate::counts::Counts;
-use crate::findings::{Cause, Place, Repair, Stall};
+use crate::evidence::Item;
+use crate::findings::{Cause, Place, QuicCause, Repair, Stall};
 use crate::overall::Overall;
-use crate::quic::{QuicCause, QuicReport};
+use crate::quic::QuicReport;
 use crate::report::{FlowReport, Vantage};
+use crate::why::{Subject, Why};
 
 /// The page of text. `title` names the captures. Times are seconds since the first packet of the capture.
 #[must_use]
@@ -461,6 +465,53 @@ pub fn quic_page(flows: &[QuicReport], keep: usize) -> String {
             );
         }
         text.push('\n');
+    }
+    text
+}
+
+/// A name as JSON has it, with blanks.
+fn plain(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " ")));
+    name.unwrap_or_default()
+}
+
+/// The page of text about a frame of one connection; nothing if nothing was said of it there.
+#[must_use]
+pub fn why_page(frame: u64, flow: &FlowReport) -> String {
+    let mut text = String::new();
+    let key = flow.key();
+    for why in &flow.whys {
+        let key = if why.by == 0 { key } else { key.reverse() };
+        let (at, n) = (why.at.as_secs_f64(), flow.number);
+        let _ = match why.said {
+            Subject::Retransmission(_) => {
+                writeln!(text, "Frame {frame}, connection {n}, {key}: sent again at {at:.3} s")
+            }
+            Subject::Silence(_) => {
+                writeln!(text, "Frame {frame}, connection {n}, {key}: silence until {at:.3} s")
+            }
+        };
+        for Item { name, value, origin } in &why.evidence {
+            let _ = writeln!(text, "  {name:<14} {value:<32} {}", origin.words());
+        }
+        let said = match why.said {
+            Subject::Retransmission(repair) => plain(&repair),
+            Subject::Silence(cause) => cause.words().to_owned(),
+        };
+        let Why { row, of, name, source, certainty, .. } = why;
+        let _ = writeln!(text, "Row {row} of {of}, \"{name}\": {said}, {}", plain(certainty));
+        let _ = writeln!(text, "Source: {source}\n");
+    }
+    for event in flow.events.iter().filter(|e| e.frame == frame) {
+        let how =
+            if event.inferred { ", not seen but reckoned from the silence before this frame" } else { "" };
+        let spurious = if event.spurious { ", which the receiver did not need" } else { "" };
+        let (at, repair) = (event.at.as_secs_f64(), plain(&event.repair));
+        let _ =
+            writeln!(text, "Reported: {repair} at {at:.3} s{how}{spurious} ({})", plain(&event.certainty));
+    }
+    for stall in flow.stalls.iter().filter(|s| s.frames.iter().any(|f| f == frame)) {
+        let _ = writeln!(text, "Reported: {}", self::stall(stall));
     }
     text
 }

@@ -9,7 +9,7 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::{Phase, Seen, Sender};
+use super::{Phase, Sender};
 use crate::evidence::{
     AckEvidence, Age, ClockEvidence, First, RepairEvidence, SegmentEvidence, SenderEvidence, SenderState,
     TimerEvidence,
@@ -17,6 +17,7 @@ use crate::evidence::{
 use crate::findings::{Certainty, Event, Place, Repair};
 use crate::judge::{self, RepairRow};
 use crate::outstanding::Known;
+use crate::seen::Seen;
 use crate::tolerances::{
     ANSWER_BY_ECHO, CLOSE, DELAYED_ACK, FIRST_TRIP, LEAST_WAIT, MOST_EXPIRIES, MOST_RTO, PROBE_EARLY, RACK,
     SAMPLE, TICK,

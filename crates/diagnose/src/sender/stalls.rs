@@ -4,12 +4,13 @@
 
 use narrows_units::{Duration, Instant, SeqNum};
 
-use super::{Phase, Seen, Sender};
+use super::{Phase, Sender};
 use crate::evidence::SilenceEvidence;
 use crate::findings::{Cause, Certainty, Event, Place, Repair, Stall};
 use crate::frames::Frames;
 use crate::judge::{DUPTHRESH, SilenceVerdict, judge_silence};
 use crate::outstanding::Known;
+use crate::seen::Seen;
 use crate::tolerances::{LEAST_STALL, MOST_STALLS, SAYS_MORE, STALL_FRAMES, STALL_TRIPS};
 use crate::why::Why;
 

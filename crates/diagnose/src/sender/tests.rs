@@ -4,9 +4,10 @@
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use super::{Phase, Seen, Sender};
+use super::{Phase, Sender};
 use crate::findings::{Cause, Certainty, Place, Repair};
 use crate::passing::NOTHING;
+use crate::seen::Seen;
 use crate::why::Asked;
 
 fn at(ms: u64) -> Instant {

@@ -1,7 +1,8 @@
 //! The evidence about a frame, and the row that decided.
 
 use super::*;
-use crate::why::{Subject, why_page};
+use crate::why::Subject;
+use crate::words::why_page;
 
 /// Ten segments are acknowledged at 209 ms; of five more the first is lost behind the capture, four duplicates tell of
 /// it, and the repair passes at 352 ms. Gives its frame as well.

@@ -1,0 +1,31 @@
+//! A packet of a connection, with what is known of it when it passes the point of capture.
+
+use core::num::NonZeroU16;
+
+use narrows_units::Instant;
+use narrows_wire::TcpHeader;
+
+use crate::passing::{Others, Passing};
+
+/// A packet of the connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) at: Instant,
+    pub(crate) frame: u64,
+    pub(crate) tcp: &'a TcpHeader,
+    /// When it would have passed without a queue before the capture, if the sender's clock tells; else when it did.
+    pub(crate) sent: Instant,
+    /// Identification of the IPv4 packet.
+    pub(crate) ident: Option<NonZeroU16>,
+    /// What else passes.
+    pub(crate) passing: &'a Passing,
+    /// Number of the connection.
+    pub(crate) connection: u64,
+}
+
+impl Seen<'_> {
+    /// Packets of other connections since then, in the direction of this one, which comes from that end.
+    pub(crate) fn others(&self, from: u8, since: Instant) -> Option<Others> {
+        self.passing.others(usize::from(from), self.connection, since, self.at)
+    }
+}
