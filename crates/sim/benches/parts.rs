@@ -1,6 +1,6 @@
-//! What a second thread brings to one run of eight bottlenecks that do not meet: `cargo bench -p narrows-sim --bench
-//! parts`. One thread and two take turns; of each the shortest time counts, as what else the machine does makes it
-//! longer, never shorter. A number after `--` is how often.
+//! Gain of a second thread in one run of eight bottlenecks that do not meet: `cargo bench -p narrows-sim --bench
+//! parts`. Runs with one thread and with two alternate; the shortest time of each counts, because other work on the
+//! machine only ever lengthens a run. A number after `--` sets how often each is run.
 //!
 //! On a machine that is never idle no wall time is short enough; so there is also what processor time says: parts go to
 //! whichever of two threads is free first, then come the results.
@@ -43,7 +43,7 @@ fn on_cpu() -> f64 {
     kept.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
 }
 
-/// One run.
+/// Times of one run.
 struct Timed {
     /// Seconds to the results.
     wall: f64,
@@ -53,7 +53,7 @@ struct Timed {
     told: String,
 }
 
-/// One run on so many threads.
+/// Times one run on `threads` threads.
 fn timed(run: &Run, threads: usize) -> Timed {
     let begun = Instant::now();
     let parts = Parts::of(&run.scenario);
@@ -85,7 +85,7 @@ fn timed(run: &Run, threads: usize) -> Timed {
 }
 
 impl Timed {
-    /// Processor time until the results are there, if each part goes to the first free thread of so many.
+    /// Processor time until the results are there, if each part goes to the first free of `threads` threads.
     fn span(&self, threads: usize) -> f64 {
         let mut busy = vec![0.0_f64; threads];
         for part in &self.parts {

@@ -43,7 +43,7 @@ fn idle() -> String {
     scenario("1gbit", "12s", "10s", "kind = 'telnet'\ninterval = '100000s'\nbytes = 100")
 }
 
-/// The most memory this process has had, in bytes; 0 where the kernel does not tell.
+/// Largest memory this process has had, in bytes; 0 if the kernel does not report it.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -65,7 +65,7 @@ fn case(text: &str, preset: &str, flows: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same in a process of its own: seconds and bytes.
+/// Runs one case in a process of its own; returns seconds of processor time per run and peak memory in bytes.
 fn measure(kind: &str, preset: &str, flows: u64) -> Result<(f64, u64), Error> {
     let flows = flows.to_string();
     let out = Command::new(std::env::current_exe()?).args(["--case", kind, preset, &flows]).output()?;

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const LENGTH_MS: usize = 900_000;
 const WARMUP_MS: usize = 10_000;
 const DELAYS_MS: [usize; 4] = [20, 40, 80, 160];
-/// What is chosen from: span and ahead in milliseconds, spare in packets.
+/// Candidate settings: span and ahead in milliseconds, spare in packets.
 const SPANS_MS: [usize; 6] = [25, 50, 100, 200, 400, 800];
 const AHEAD_MS: [usize; 6] = [0, 10, 20, 40, 60, 100];
 const SPARE: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 3.0];

@@ -33,16 +33,16 @@ use crate::ids::{AppId, FlowId, HostId};
 use crate::parts::Part;
 use crate::world::{Transfer, World};
 
-/// What happened to a transfer.
+/// Event in the life of a transfer, reported to its application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
-    /// All data is at the receiver.
+    /// The receiver has all data.
     Delivered,
-    /// All data is acknowledged.
+    /// The sender has an acknowledgment of all data.
     Acked,
     /// The connection is closed at both ends: it may be retired.
     Closed,
-    /// It failed: too many retries.
+    /// The connection failed after too many retries.
     Failed,
 }
 
@@ -60,7 +60,7 @@ pub(crate) trait App {
     }
 }
 
-/// How long a user waits after a connection failed before trying again, as the lab's users do.
+/// Pause of a user after a connection failed, before the next attempt, as in the lab.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Purposes of the seed, one for each traffic: clear of those of links.
@@ -120,11 +120,11 @@ fn app(traffic: &Traffic, common: Common) -> Box<dyn App> {
     }
 }
 
-/// What all kinds of traffic have in common: who with whom, with which settings, and when.
+/// Settings that all kinds of traffic share: hosts, TCP settings, bytes of request and header, start and stop.
 #[derive(Clone, Debug)]
 struct Common {
     groups: Groups,
-    /// Groups of hosts: who sends the data, who takes it.
+    /// Groups of hosts: the senders of the data in `from`, the receivers in `to`.
     from: usize,
     to: usize,
     /// Host of user 0 in either group.
@@ -159,7 +159,8 @@ struct Fetch {
 }
 
 impl Common {
-    /// What its table tells; the rest as for the first traffic of a scenario.
+    /// Reads the settings from `traffic`. Class, numbers of users, TCP settings, jitter and seed are zero until the
+    /// caller sets them.
     fn of(traffic: &Traffic, groups: &Groups) -> Self {
         Self {
             groups: groups.clone(),

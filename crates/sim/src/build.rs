@@ -22,7 +22,7 @@ use crate::timetable::Timetable;
 use crate::usage::Usage;
 use crate::world::World;
 
-/// Which hosts of the world a group of the scenario has become.
+/// Hosts of the world, by group of the scenario.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups(Vec<Range<u32>>);
 
@@ -56,7 +56,8 @@ pub(crate) fn derive(seed: u64, purpose: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The same of what a part draws as things happen there, in an order that is none of the others' business.
+/// Seed of a stream that a part draws from while it runs, independent of the order of events in other parts. Part 0 has
+/// the stream of an undivided run.
 fn stream(seed: u64, purpose: u64, part: Part<'_>) -> u64 {
     let first = derive(seed, purpose);
     if part.number == 0 { first } else { derive(first, part.number as u64) }
@@ -70,7 +71,7 @@ const LINKS: u64 = 1 << 32;
 
 /// Builds the network of a scenario and the settings of its connections.
 ///
-/// Of a part the links of others are plain wires, which nothing takes.
+/// Links of other parts are plain wires in a part, and no packet takes them.
 pub(crate) fn build(
     scenario: &Scenario,
     seed: u64,
@@ -209,7 +210,8 @@ pub(crate) fn behind<'a>(topology: &'a Topology, link: &LinkSetting) -> Option<(
     only.filter(|(_, l)| l.service != Service::Constant)
 }
 
-/// Who shapes what enters a link.
+/// Plan of the shaper before `link`. Fails if the shaper depends on a link behind and there is not exactly one with a
+/// changing rate.
 fn shaper<'a>(scenario: &Scenario, link: &'a LinkSetting) -> Result<ShaperPlan<'a>, BuildError> {
     let follows = || {
         behind(&scenario.topology, link).map(|(_, l)| l).ok_or_else(|| {

@@ -47,7 +47,7 @@ impl OptionalInstant {
     pub(crate) fn come(self) -> Option<Instant> {
         (self != Self::NEVER).then_some(self.0)
     }
-    /// Takes `now`, unless it has come already.
+    /// Sets the instant to `now` unless it is set already.
     pub(crate) fn note(&mut self, now: Instant) {
         self.0 = self.0.min(now);
     }
@@ -59,7 +59,7 @@ impl Default for OptionalInstant {
     }
 }
 
-/// What was seen of a connection. The instants are of the simulation. What every delivery changes comes first.
+/// Measurements of one connection, in simulated time. Fields that change with every delivery come first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct FlowStats {
@@ -72,11 +72,11 @@ pub(crate) struct FlowStats {
     pub(crate) longest_stall: Duration,
     /// The first delivery of data.
     pub(crate) first_delivery: OptionalInstant,
-    /// How long the first delivery was waited for.
+    /// Wait for the first delivery, from when its data became due.
     pub(crate) first_stall: Duration,
-    /// All data in order at the receiver.
+    /// Time at which the receiver had all data in order.
     pub(crate) delivered_at: OptionalInstant,
-    /// All data acknowledged at the sender.
+    /// Time at which all data was acknowledged to the sender.
     pub(crate) acked_at: OptionalInstant,
     /// When the first connection for this transfer was opened: this one, unless earlier ones failed.
     pub(crate) first_attempt: Instant,
@@ -84,7 +84,7 @@ pub(crate) struct FlowStats {
     pub(crate) established: OptionalInstant,
     /// When data became due after all before it had been delivered: the first attempt, or a write.
     pub(crate) due_since: Instant,
-    /// Its place among the flows of the probes, if it is one of those that last; [`NO_ROW`] else.
+    /// Row among the flows of the probes, if the flow lasts; [`NO_ROW`] otherwise.
     pub(crate) row: u32,
     /// Connections for this transfer that failed before this one, as far as they can be counted here.
     pub(crate) retries: u16,
@@ -97,7 +97,7 @@ pub(crate) struct FlowStats {
 pub(crate) const NO_ROW: u32 = u32::MAX;
 
 impl FlowStats {
-    /// Of a connection that is opened `now`, for a transfer that was first tried at `first_attempt`.
+    /// Starts the measurements of a connection opened `now`; `first_attempt` is when its transfer was first tried.
     pub(crate) fn new(now: Instant, first_attempt: Instant, retries: u32) -> Self {
         Self {
             first_attempt,
@@ -155,7 +155,7 @@ pub(crate) struct Connection {
     pub(crate) begun: bool,
     /// Whether the data end closes after the last byte.
     pub(crate) close: bool,
-    /// Its user's place in the probes.
+    /// Index of the user in the probes.
     pub(crate) user_index: u32,
     /// Bytes to carry, the header among them; `u64::MAX` without end.
     pub(crate) size: u64,
@@ -165,7 +165,7 @@ pub(crate) struct Connection {
     pub(crate) request: u32,
     /// Class in results.
     pub(crate) class: u16,
-    /// What packets of each end begin with.
+    /// Labels of the packets that each end sends.
     pub(crate) labels: [Label; 2],
     pub(crate) ends: Ends,
     pub(crate) stats: FlowStats,
@@ -174,7 +174,7 @@ pub(crate) struct Connection {
     /// The application it belongs to, and that application's own number for it.
     pub(crate) app: AppId,
     pub(crate) tag: u32,
-    /// Whose it is: users are numbered through all classes.
+    /// Number of the user it belongs to, counted through all classes.
     pub(crate) user: u32,
 }
 
@@ -200,7 +200,7 @@ impl Connection {
     }
 }
 
-/// The port of those who are spoken to.
+/// Port of the end that accepts connections.
 pub(crate) const SERVICE: u16 = 80;
 
 /// Wake-ups in the event queue. An end that asks for a later one than is queued waits for the queued one and asks
@@ -248,7 +248,7 @@ mod tests {
     fn a_connection_stays_small() {
         assert!(size_of::<FlowStats>() <= 104, "{}", size_of::<FlowStats>());
         assert!(size_of::<Connection>() <= 704, "{}", size_of::<Connection>());
-        // What lies together does not begin within a cache line.
+        // Fields that are used together begin on a cache line of their own.
         assert_eq!(offset_of!(Connection, labels), 64);
         assert_eq!([offset_of!(Connection, ends), size_of::<Ends>()].map(|n| n % 64), [0, 0]);
         assert_eq!(offset_of!(Connection, stats) % 64, 0);

@@ -29,9 +29,9 @@ struct Waiting {
 pub(crate) struct Begun {
     pub(crate) len: Bytes,
     pub(crate) kind: PayloadKind,
-    /// How long it waited.
+    /// Time that the packet waited.
     pub(crate) waited: Duration,
-    /// How long its sending takes.
+    /// Time that sending the packet takes.
     pub(crate) time: Duration,
 }
 
@@ -167,7 +167,7 @@ mod tests {
         for limit in [Limit::Packets(3), Limit::Bytes(Bytes(2_000))] {
             let (mut tail, mut fifo) = (DropTail::new(limit), Fifo::<Record>::new(limit));
             let (mut free, mut now) = (Instant::ZERO, Instant::ZERO);
-            // What each has begun to send: when, and what.
+            // Transmissions that each of both queues began: instant and packet.
             let (mut told, mut asked) = (Vec::new(), Vec::new());
             for id in 0..20_000 {
                 // Odd instants and even times: no packet comes when another's sending ends.

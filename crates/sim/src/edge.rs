@@ -12,7 +12,7 @@ use crate::connection::{Connection, DATA, HostConfig, RECEIVER};
 use crate::ids::{FlowId, LinkId, NodeId, RouteId};
 use crate::packet::{Label, Packet};
 
-/// How connections of one route are split.
+/// Rule by which connections of one route are split.
 #[derive(Clone, Debug)]
 struct Division {
     policy: Policy,
@@ -21,7 +21,7 @@ struct Division {
     mark: Option<[Dscp; 2]>,
 }
 
-/// What is known of a split connection or flow of datagrams.
+/// State of a connection or flow of datagrams that an edge splits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathSplit {
     /// The place belongs to a connection that is split, of this generation.
@@ -31,7 +31,7 @@ pub(crate) struct PathSplit {
     left: u32,
     now: (RouteId, Dscp),
     then: (RouteId, Dscp),
-    /// What packets of the first class have, and whether the route tells.
+    /// Route and codepoint of the first class, and whether the class is recognised by route (else by codepoint).
     first: (RouteId, Dscp),
     by_route: bool,
     /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at
@@ -52,7 +52,7 @@ impl PathSplit {
     }
 }
 
-/// What arrived of split connections.
+/// Counts of packets that arrived on split connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     pub(crate) data: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Arrivals {
 /// All edges, and the connections they divide.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
-    /// By place of the ordinary route; empty without edges.
+    /// Divisions, by place of the ordinary route; empty without edges.
     divisions: Vec<Option<Box<Division>>>,
     connections: Vec<PathSplit>,
     rng: Rng,
@@ -127,7 +127,7 @@ impl Edges {
         self.divide(Label { route, dscp, ..Label::default() }, u64::MAX)
     }
 
-    /// The class of what has this label and carries so many full packets.
+    /// Splits a flow of this label, which will carry `carries` full packets; `None` if no edge divides its route.
     fn divide(&mut self, label: Label, carries: u64) -> Option<PathSplit> {
         let Some(Some(division)) = self.divisions.get(label.route.index()) else { return None };
         let own = label.dscp;
@@ -150,7 +150,7 @@ impl Edges {
         })
     }
 
-    /// What is known of the connection in a place, if it is split.
+    /// State of the connection at `place`; `None` if no edge splits it.
     pub(crate) fn of(&mut self, place: FlowId) -> Option<&mut PathSplit> {
         self.connections.get_mut(place.index()).filter(|d| d.live)
     }

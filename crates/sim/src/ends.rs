@@ -16,7 +16,7 @@ use crate::tfrc::TfrcEnds;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Open,
-    /// To send so many bytes more; `u64::MAX` without end.
+    /// Send this many bytes more; `u64::MAX` without end.
     Write(u64),
     /// Nothing more will be written.
     Finish,

@@ -98,7 +98,7 @@ const PERIOD: u64 = 4096;
 #[derive(Debug)]
 struct TimerWheel {
     slots: Box<[Vec<Entry>; SLOTS as usize]>,
-    /// Which slots hold something.
+    /// Bitmap of the slots that hold entries.
     occupied: [u64; WORDS],
 }
 
@@ -209,7 +209,8 @@ impl EventQueue {
         self.push_since(Instant::from_nanos(self.now.0), at, event);
     }
 
-    /// The same, as if it were scheduled only at `since`, not before now.
+    /// Schedules `event` at `at`, ordered among simultaneous events as if scheduled at `since`, which is not before
+    /// now.
     #[inline(always)]
     pub(crate) fn push_since(&mut self, since: Instant, at: Instant, event: Event) {
         self.place(Entry { at: at.as_nanos(), since: since.as_nanos(), event });
@@ -331,7 +332,7 @@ impl EventQueue {
         self.fetch_far();
     }
 
-    /// Both wheels are empty: goes to the first event of the heap, if there is one.
+    /// Advances to the first event of the heap, when both wheels are empty. Returns false if the heap is empty too.
     #[inline(never)]
     fn reach_far(&mut self) -> bool {
         let Some(first) = self.far.peek() else { return false };

@@ -1,4 +1,5 @@
-//! Which figures a run can have: the names of `docs/reference/probes.md`, for who asks for one before anything has run.
+//! Names of the figures that a run can have, as in `docs/reference/probes.md`: a request for a figure is checked
+//! against them before anything runs.
 
 use std::collections::BTreeSet;
 
@@ -205,7 +206,7 @@ mod tests {
         assert!(missing.is_empty(), "in docs/reference/probes.md or here, but not in both: {missing:?}");
     }
 
-    /// All that a run of every kind of traffic gives is among what it can have.
+    /// A run with every kind of traffic gives no figure that was not announced.
     #[test]
     fn what_a_run_gives_was_to_be_expected() {
         let text = "

@@ -12,7 +12,7 @@ macro_rules! ids {
             pub(crate) fn of(place: usize) -> Self {
                 Self(u32::try_from(place).expect("a scenario is checked to have fewer"))
             }
-            /// Its place.
+            /// Index into the list of its kind.
             #[inline(always)]
             pub(crate) const fn index(self) -> usize {
                 self.0 as usize

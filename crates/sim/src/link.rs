@@ -16,7 +16,7 @@ use crate::tap::Waits;
 use crate::timetable::Timetable;
 use crate::usage::Usage;
 
-/// What a link did since the beginning, and since counting began.
+/// Counts of a link since the beginning of the run. [`LinkCounters::since`] gives those of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     // Packets and bytes are not neighbours: the compiler would add to both with vector instructions, twice as many.
@@ -53,12 +53,12 @@ impl LinkCounters {
         self.sent += 1;
         self.sent_bytes += len.get();
     }
-    /// All drops of the discipline.
+    /// Sum of the discipline's drops.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
-    /// What was counted since `earlier`.
+    /// Differences of the counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut dropped = self.dropped;
@@ -84,7 +84,7 @@ pub(crate) struct Bottleneck {
     pub(crate) discipline: BoxedDiscipline<Pkt>,
     /// Whether it has a reverse path.
     pub(crate) watches: bool,
-    /// Until when the link sends.
+    /// Instant until which the link sends.
     pub(crate) busy_until: Instant,
     /// Whether an event will ask for the next packet.
     pub(crate) free_due: bool,
@@ -136,21 +136,21 @@ pub(crate) struct SimLink {
     pub(crate) shape: Option<Box<ShaperConfig>>,
     /// Time from the last bit sent to the last bit received.
     pub(crate) delay: Duration,
-    /// Until when a wire without a discipline sends.
+    /// Instant until which a wire without a discipline sends.
     free_at: Instant,
-    /// What sending takes.
+    /// Cache of transmission times, by packet length.
     times: SendTimes,
     pub(crate) before: Before,
-    /// How long packets waited; `None` where nobody asked.
+    /// Waits of packets; `None` unless they are recorded.
     pub(crate) waits: Option<Box<Waits>>,
-    /// What the wire does to packets.
+    /// Losses on the wire; `None` if it loses nothing.
     pub(crate) loss: Option<Box<Loss>>,
     /// The link the other way, if the two are the directions of one.
     pub(crate) reverse: Option<LinkId>,
     /// Whether the discipline of that link sees what enters here.
     pub(crate) watched: bool,
     pub(crate) counters: LinkCounters,
-    /// How long packets from the discipline have kept it busy, the present one to its end.
+    /// Time for which packets from the discipline have kept the link busy, the present one to its end.
     pub(crate) busy: Duration,
     /// When it sends, if its rate changes, and what it could have carried.
     pub(crate) changing: Option<Box<Changing>>,
@@ -158,7 +158,7 @@ pub(crate) struct SimLink {
     pub(crate) feeds: Option<LinkId>,
 }
 
-/// What a link has whose rate changes.
+/// State that only a link with a changing rate has.
 #[derive(Debug)]
 pub(crate) struct Changing {
     pub(crate) timetable: Timetable,
@@ -196,7 +196,7 @@ impl SimLink {
         if let Before::Discipline(queue) = &mut self.before { Some(queue) } else { None }
     }
 
-    /// How long a packet takes from the queue to the far end if it never waits.
+    /// Time of a packet from the queue to the far end if it never waits.
     pub(crate) fn least_delay(&mut self, len: Bytes) -> Duration {
         self.times.of_link(self.shape.as_deref(), len) + self.delay
     }
@@ -335,7 +335,7 @@ fn count(counters: &mut LinkCounters, busy: &mut Duration, waits: &mut Option<Bo
 }
 
 impl Changing {
-    /// How long the sending of a packet takes that comes `now` to a drop-tail queue; `None` if it is dropped.
+    /// Time that sending a packet takes that comes `now` to a drop-tail queue; `None` if the packet is dropped.
     fn take(&mut self, now: Instant, len: Bytes, tail: &DropTail) -> Option<Duration> {
         let begins = tail.begins(now, len)?;
         let sent = self.timetable.send(begins, len);
@@ -359,12 +359,12 @@ impl Changing {
     }
 }
 
-/// What the own wires of a group of hosts have in common: no overhead, no loss, a queue as long as need be.
+/// Own wires of a group of hosts: no overhead, no loss, an unbounded queue.
 #[derive(Debug)]
 pub(crate) struct Access {
-    /// `None` for wires that take no time to send.
+    /// Rate of the wire; `None` if sending takes no time.
     rate: Option<Rate>,
-    /// What sending takes, out of hosts and in.
+    /// Cache of transmission times by packet length, for both directions.
     times: SendTimes,
     /// Spread of the random time a packet takes inside a host before it leaves; zero for none.
     pub(crate) dephase: Duration,
@@ -380,7 +380,7 @@ impl Access {
         Self { rate, times: SendTimes::default(), dephase: Duration::ZERO, node, single: false }
     }
 
-    /// How long a host's wire, out or in, is busy with a packet of `len`.
+    /// Time for which a host's wire, out or in, is busy with a packet of `len`.
     #[inline]
     pub(crate) fn time(&mut self, len: Bytes) -> Duration {
         let rate = self.rate;
@@ -400,7 +400,7 @@ impl Default for SendTimes {
 }
 
 impl SendTimes {
-    /// How long a link of this shape is busy with a packet of `len`.
+    /// Time for which a link of this shape is busy with a packet of `len`.
     #[inline]
     fn of_link(&mut self, shape: Option<&ShaperConfig>, len: Bytes) -> Duration {
         let compute = |shape: &ShaperConfig, len| shape.rate.time_to_send(shape.wire_len(len));

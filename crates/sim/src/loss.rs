@@ -3,7 +3,7 @@
 use narrows_scenario::Loss as Chance;
 use narrows_units::Instant;
 
-/// What a wire loses. Chance and script may be combined.
+/// Loss process of a wire. Chance and script may be combined.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     chance: Chance,
@@ -21,7 +21,7 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    /// `None` for a wire that loses nothing.
+    /// Creates the loss process; `None` for a wire that loses nothing.
     pub(crate) fn new(chance: Chance, numbers: Vec<u64>, instants: Vec<Instant>, seed: u64) -> Option<Self> {
         if chance == Chance::None && numbers.is_empty() && instants.is_empty() {
             return None;

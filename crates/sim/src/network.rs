@@ -35,9 +35,9 @@ pub(crate) struct Host {
     group: GroupId,
     /// Propagation of its wires, one way.
     delay: Duration,
-    /// Until when its wire out sends.
+    /// Instant until which the wire from the host sends.
     out_free: Instant,
-    /// Until when the wire to it sends.
+    /// Instant until which the wire to the host sends.
     in_free: Instant,
 }
 
@@ -55,7 +55,7 @@ impl Host {
     }
 }
 
-/// What is to stand before a link.
+/// Plan of the queue before a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum QueuePlan<'a> {
     Ours(&'a Spec),
@@ -63,14 +63,14 @@ pub(crate) enum QueuePlan<'a> {
     Srpt,
 }
 
-/// Who shapes what enters a link.
+/// Plan of the shaper at the entrance of a link.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum ShaperPlan<'a> {
     #[default]
     None,
-    /// At a rate, which may change.
+    /// Shaping at a given rate, which may change.
     At(Rate),
-    /// At one that is found out.
+    /// Shaping at a rate that a controller finds.
     Follow(&'a FollowConfig),
 }
 
@@ -79,17 +79,17 @@ pub(crate) enum ShaperPlan<'a> {
 pub(crate) struct LinkPlan<'a> {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
-    /// `None` for a wire that takes no time to send.
+    /// Rate and framing; `None` for a wire that takes no time to send.
     pub(crate) shape: Option<ShaperConfig>,
     pub(crate) delay: Duration,
     /// Needs a rate to queue for.
     pub(crate) discipline: Option<QueuePlan<'a>>,
     pub(crate) loss: Option<Loss>,
-    /// For the discipline's hashing and tie-breaks.
+    /// Seed of the discipline's hashing and tie-breaks.
     pub(crate) seed: u64,
     /// When it sends, if its rate changes.
     pub(crate) changing: Option<Changing>,
-    /// Who shapes what enters it.
+    /// Shaper at the entrance.
     pub(crate) shaper: ShaperPlan<'a>,
 }
 
@@ -101,7 +101,7 @@ struct Hop {
     to: NodeId,
 }
 
-/// All that packets pass through.
+/// The network: links, hosts, packets under way, and the queue of events.
 pub(crate) struct Network {
     pub(crate) now: Instant,
     pub(crate) events: EventQueue,
@@ -112,13 +112,13 @@ pub(crate) struct Network {
     pub(crate) tap: Tap,
     nodes: u32,
     edges: Vec<Hop>,
-    /// For each ordered pair of nodes, the links between them; empty before [`Network::settle`].
+    /// Routes by ordered pair of nodes, as lists of links; empty before [`Network::settle`].
     routes: Vec<Box<[LinkId]>>,
     verdicts: Verdicts<Pkt>,
     rng: fastrand::Rng,
     /// Whether a queue asks what a transfer has left ([`crate::srpt`]).
     pub(crate) tells_left: bool,
-    /// Shapers that are told their rates.
+    /// Shapers whose rate is set from outside.
     shaped: Vec<Shaped>,
 }
 
@@ -217,7 +217,7 @@ impl Network {
         self.between(self.node_of(src), self.node_of(dst))
     }
 
-    /// How long a packet takes from host to host if it never waits.
+    /// Time of a packet from host to host if it never waits.
     pub(crate) fn least_delay(&mut self, packet: &Packet) -> Duration {
         let (Label { src, dst, route, .. }, len) = (packet.label, packet.header.len);
         let mut least = Duration::ZERO;
@@ -373,7 +373,7 @@ impl Network {
         passed
     }
 
-    /// All links count what they have begun to send by now, as seen by an event scheduled at `since`.
+    /// Lets all links count the sendings begun until now, as seen by an event scheduled at `since`.
     pub(crate) fn catch_up(&mut self, since: Instant) {
         for link in &mut self.links {
             link.catch_up(self.now, since);
@@ -389,7 +389,7 @@ impl Network {
             }
             queue.due_when_free(id, &mut self.events);
         }
-        // What it took may let go what its reverse path keeps.
+        // The packet taken may let the reverse path release what it holds.
         if queue.watches {
             self.schedule(id);
         }
@@ -407,7 +407,8 @@ impl Network {
     fn serve(&mut self, id: LinkId) {
         let queue = self.links[id.index()].discipline_mut().expect("only a discipline is served");
         let next = queue.discipline.dequeue(self.now, &mut self.verdicts);
-        // One that keeps packets back although the link is free wakes by itself, and so may one that watches.
+        // A wake-up is due for a discipline that holds packets though the link is free, or whose reverse path may hold
+        // some.
         let wakes = queue.watches || (next.is_none() && queue.discipline.backlog().packets > 0);
         if let Some(packet) = next {
             self.transmit(id, packet);

@@ -10,7 +10,7 @@ use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 use crate::ids::{FlowId, HostId, RouteId};
 use crate::tfrc::TfrcPacket;
 
-/// Whose a packet is and how it goes. All that one end of a connection sends begins with the same.
+/// Owner, ends and route of a packet. All packets that one end of a connection sends start from one label.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Label {
     /// Place of the connection or source it belongs to.
@@ -27,7 +27,7 @@ pub(crate) struct Label {
     pub(crate) hop: u16,
     /// End of the connection that takes it; [`DATAGRAM`] or beyond if no connection does.
     pub(crate) end: u8,
-    /// What it carries.
+    /// Kind of payload, for statistics of waits.
     pub(crate) kind: PayloadKind,
     /// Ports of the host it left and of the one it goes to.
     pub(crate) ports: (u16, u16),
@@ -42,16 +42,17 @@ impl Label {
     }
 }
 
-/// The port of those who are spoken to where queues cannot read, as QUIC's is.
+/// Port of the accepting end where queues cannot read the transport, as with QUIC.
 pub(crate) const OPAQUE_PORT: u16 = 443;
 
-/// What a box holds. What every link reads lies in its first cache line, what an end reads in the second, and boxes
-/// begin with one: with ten thousand flows nothing of a packet is in a near cache when its next event comes.
+/// Contents of a packet's box. The first cache line holds what every link reads, the second what an end reads; boxes
+/// are aligned to cache lines, because with ten thousand flows no part of a packet is in a near cache at its next
+/// event.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Packet {
     pub(crate) label: Label,
-    /// Of a connection's packets the key is there only after [`Packet::address`].
+    /// Header that queues read. A packet of a connection has its key only after [`Packet::address`].
     pub(crate) header: Header,
     /// When it came to the discipline it is in, if that has to be asked.
     pub(crate) queued: Instant,
@@ -60,7 +61,7 @@ pub(crate) struct Packet {
     /// Bytes its transfer has left, from the first it carries on; [`NO_END`] of what has none. What no queue on the way
     /// can read, and only the bound of [`crate::srpt`] does.
     pub(crate) left: u32,
-    /// What the ends say to each other where queues cannot read it: the header has no TCP then.
+    /// Transport header that queues cannot read; `header` has no TCP then.
     pub(crate) sealed: Option<Box<Sealed>>,
 }
 
@@ -84,7 +85,7 @@ impl Packet {
         }
     }
 
-    /// Fills in the key, for those who look at it: few do.
+    /// Fills in the key. Few callers need it.
     pub(crate) fn address(&mut self) {
         let Label { src, dst, ports, end, .. } = self.label;
         if end < DATAGRAM {
@@ -96,10 +97,10 @@ impl Packet {
 
 const _: () = assert!(size_of::<Packet>() == 192);
 
-/// What is left of a transfer that does not end, or of so much that it might not.
+/// Value of [`Packet::left`] for a transfer without end, or with at least this many bytes left.
 pub(crate) const NO_END: u32 = u32::MAX;
 
-/// What a segment carries, for those who measure how long it waits.
+/// Kind of a packet's payload, for statistics of waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PayloadKind {
     /// No payload.
@@ -109,16 +110,16 @@ pub(crate) enum PayloadKind {
     Small,
     /// Data beyond.
     Bulk,
-    /// It belongs to no connection.
+    /// The packet belongs to no connection.
     Datagram,
 }
 
-/// Data beyond so many bytes of a connection is bulk; what comes before it is what short transfers consist of. It is
-/// from this size on that the lab calls an object large.
+/// Bytes of a connection from which on its data is bulk; short transfers consist of the data before. The lab calls an
+/// object large from the same size on.
 pub(crate) const BULK_FROM: u32 = 20_000;
 
 impl PayloadKind {
-    /// How many there are.
+    /// Number of kinds.
     pub(crate) const COUNT: usize = 4;
 
     /// Sequence numbers start at zero. After 4 GB they do so again, which moves some 14 packets of three million.
@@ -158,7 +159,7 @@ pub(crate) const fn call_way(end: u8) -> Option<CallWay> {
     }
 }
 
-/// What only the ends can read.
+/// Transport header that only the ends can read.
 #[derive(Clone, Debug)]
 pub(crate) enum Sealed {
     Tcp(TcpHeader),

@@ -1,4 +1,4 @@
-//! Which parts of a scenario never meet: no link, host, user or discipline of one ever has to do with another's, so
+//! Division of a scenario into parts that never meet: no link, host, user or discipline of one part affects another, so
 //! that each can be simulated by itself, and several at a time.
 //!
 //! Entries of traffic belong together if they share a host or a link of their ways, there or back; links, if they are
@@ -16,13 +16,13 @@ const MOST: usize = 64;
 /// The parts of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// By entry of traffic, and by link: the number of the part.
+    /// Numbers of parts, by entry of traffic and by link.
     traffic: Vec<usize>,
     links: Vec<usize>,
     count: usize,
 }
 
-/// One of the parts.
+/// Part of a division.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     parts: &'a Parts,
@@ -30,7 +30,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Parts {
-    /// Those of `scenario`, in the order of their first entries of traffic. What nobody uses is the first one's.
+    /// Divides `scenario`; parts are numbered by their first entries of traffic. Unused links belong to the first part.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
         let topology = &scenario.topology;
@@ -59,13 +59,13 @@ impl Parts {
         Self { traffic, links, count: roots.len().min(MOST) }
     }
 
-    /// All in one part.
+    /// Division into a single part.
     pub(crate) fn whole(scenario: &Scenario) -> Self {
         let links = vec![0; scenario.topology.links.len()];
         Self { traffic: vec![0; scenario.traffic.len()], links, count: 1 }
     }
 
-    /// How many there are, at least one.
+    /// Number of parts, at least one.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count
@@ -113,7 +113,7 @@ fn share_hosts(scenario: &Scenario, sets: &mut Sets) {
         }
     }
     used.sort_unstable();
-    // What reaches farthest of those that begin before.
+    // Among the ranges that begin before: group, end and entry of the range that reaches farthest.
     let mut last: Option<(usize, u64, usize)> = None;
     for (group, first, end, at) in used {
         last = match last {

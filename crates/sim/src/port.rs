@@ -16,13 +16,13 @@ pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
     pub(crate) probes: &'a mut Probes,
     pub(crate) events: &'a mut Vec<TcpEvent>,
-    /// What packets begin with.
+    /// Label of the packets it sends.
     pub(crate) label: &'a Label,
     /// Settings of its host.
     pub(crate) config: &'a HostConfig,
-    /// Which class it is of, if an edge divides it and this end sends the data.
+    /// Split of the connection, if an edge divides it and this end sends the data.
     pub(crate) split: Option<&'a mut PathSplit>,
-    /// Which end it is, and what else of the connection is needed to count.
+    /// Number of the end; the fields after it are what counting needs of the connection.
     pub(crate) end: usize,
     pub(crate) stats: &'a mut FlowStats,
     pub(crate) size: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Port<'a> {
 }
 
 impl Port<'_> {
-    /// Counts what an end of TCP's tells, if nothing else follows from it.
+    /// Counts an event of a TCP end; true if nothing else follows from it.
     #[inline(always)]
     fn count(&mut self, event: TcpEvent) -> bool {
         match event {
@@ -100,7 +100,7 @@ impl Io for Port<'_> {
     }
 }
 
-/// What a transfer of `size` has left from `offset` on, for a packet to say.
+/// Bytes that a transfer of `size` has left from `offset` on, as a packet carries it; [`NO_END`] if too many.
 pub(crate) fn left(size: u64, offset: u64) -> u32 {
     u32::try_from(size.saturating_sub(offset)).unwrap_or(NO_END)
 }

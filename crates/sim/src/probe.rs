@@ -58,7 +58,7 @@ use tally::Tallies;
 use transfers::Transfers;
 use users::Users;
 
-/// What an [`Event::Probe`] is about.
+/// Tokens of [`Event::Probe`].
 const WARM_UP: u32 = 0;
 const SLICE: u32 = 1;
 const EPOCH: u32 = 2;
@@ -67,7 +67,7 @@ const SAMPLE: u32 = 3;
 /// Factors on the RTO up to 2^31.
 const BACKOFFS: usize = 32;
 
-/// How many connections have data due, summed over time.
+/// Number of connections that have data due, summed over time.
 #[derive(Debug, Default)]
 struct Due {
     connections: u64,
@@ -90,17 +90,17 @@ impl Due {
 struct Datagrams {
     /// Packets and bytes, by user.
     users: Vec<(u64, u64)>,
-    /// From host to host, nanoseconds.
+    /// Delays from host to host, nanoseconds.
     delays: Histogram,
 }
 
-/// All that is counted.
+/// All measurements of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Probes {
     plan: ProbePlan,
     flows: Flows,
     transfers: Transfers,
-    /// What applications tell of the pages they load.
+    /// Page loads, reported by applications.
     pub(crate) pages: PageLoads,
     users: Users,
     shares: Shares,
@@ -108,7 +108,7 @@ pub(crate) struct Probes {
     bursts: Bursts,
     samples: Samples,
     links: LinkProbe,
-    /// Of connections that are no more, and of all when counting began.
+    /// Sums over closed connections, and over all when counting began.
     gone: Tallies,
     before: Tallies,
     /// Payload delivered in order, and how much of it when counting began.
@@ -116,13 +116,13 @@ pub(crate) struct Probes {
     delivered_before: u64,
     /// Payload that came to takers, what they had already included, and how much of it when counting began.
     pub(crate) arrived: u64,
-    /// What senders sent again, one by one, if that is wanted.
+    /// Log of timeouts, fast retransmits and probes of senders, if wanted.
     pub(crate) repairs: Repairs,
     arrived_before: u64,
     /// Expiries of data senders' timers by the factor's logarithm.
     backoffs: [u64; BACKOFFS],
     due: Due,
-    /// From an application's write to a connection that had nothing to deliver until it was delivered, nanoseconds.
+    /// Times from an application's write to a connection with nothing to deliver until delivery, nanoseconds.
     writes: Histogram,
     datagrams: Datagrams,
     pub(crate) calls: Calls,
@@ -131,7 +131,7 @@ pub(crate) struct Probes {
 impl Probes {
     pub(crate) fn opened(&mut self, place: FlowId, c: &mut Connection) {
         c.user_index = self.users.opened(c);
-        // One that has nothing to carry yet will be written to.
+        // A connection without an object will be written to later, so it counts as a flow.
         if c.size == u64::MAX || c.object() == 0 {
             self.flows.opened(place, c);
         } else if c.stats.retries > 0 {
@@ -151,7 +151,7 @@ impl Probes {
         }
     }
 
-    /// The user got so many bytes.
+    /// Counts bytes that a user got.
     #[inline]
     pub(crate) fn took(&mut self, now: Instant, user_index: u32, bytes: u64) {
         self.delivered += bytes;
@@ -167,7 +167,7 @@ impl Probes {
         }
     }
 
-    /// An end told something; `c` is as it was before the transfer's own counts are changed.
+    /// Counts an event of an end; `c` is as it was before the transfer's own counts are changed.
     #[inline]
     pub(crate) fn on_event(&mut self, now: Instant, end: usize, event: TcpEvent, c: &Connection) {
         match event {
@@ -231,7 +231,7 @@ impl Probes {
     }
 }
 
-/// What `scenario` wants recorded.
+/// Plan of what `scenario` wants recorded.
 pub(crate) fn plan(scenario: &Scenario) -> ProbePlan {
     ProbePlan::of(scenario)
 }

@@ -13,11 +13,11 @@ use crate::port::{Port, left};
 /// IPv4 and UDP headers.
 const HEADERS: u64 = 28;
 
-/// Both ends of a connection.
+/// The two ends of a QUIC connection.
 #[derive(Debug)]
 pub(crate) struct QuicEnds {
     ends: [Endpoint; 2],
-    /// When each wants to be woken, which only its settings tell.
+    /// Instant at which each end wants to be woken, noted here since only a call with the end's settings gives it.
     wake_at: [Instant; 2],
 }
 
@@ -65,8 +65,8 @@ impl QuicEnds {
         self.wake_at[end] = self.ends[end].wake_at(config);
     }
 
-    /// What an end counts, as TCP's ends do: a probe timeout of the handshake is a SYN that is sent again, a congestion
-    /// event an entry into fast recovery.
+    /// Counters of one end in TCP's terms: a probe timeout of the handshake counts as a repeated SYN, a congestion
+    /// event as an entry into fast recovery.
     pub(crate) fn counters(&self, end: usize) -> EndpointCounters {
         let k = self.ends[end].counters();
         EndpointCounters {
@@ -89,15 +89,15 @@ impl QuicEnds {
         )
     }
 
-    /// What the stack of the data end counts: packets believed lost, those that came nevertheless, series of probe
-    /// timeouts that were not needed.
+    /// Counters of the data end's loss detection: packets declared lost, those that came nevertheless, needless series
+    /// of probe timeouts.
     pub(crate) fn spurious(&self) -> [u64; 3] {
         let k = self.ends[DATA].counters();
         [k.lost.into(), k.spurious.into(), k.spurious_ptos.into()]
     }
 }
 
-/// Where an end's output goes.
+/// Port to which an end's output goes.
 struct QuicPort<'a, 'b> {
     port: &'a mut Port<'b>,
     /// Whether the receiver had all that was to be delivered, and how much it had, when the end began to work.
@@ -146,7 +146,7 @@ impl Io for QuicPort<'_, '_> {
     }
 }
 
-/// What everybody on the way sees of a datagram. The key is filled in by [`Packet::address`].
+/// Fills in the header of a datagram as queues on the way can read it. The key is filled in by [`Packet::address`].
 fn header(datagram: &Datagram, header: &mut Header) {
     header.tcp = None;
     // Our ends let the spin bit rest (RFC 9000, section 17.4).

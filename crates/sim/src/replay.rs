@@ -29,7 +29,7 @@ pub struct Arrival {
     pub header: Header,
 }
 
-/// What stands in one direction.
+/// Link and discipline of one direction.
 #[derive(Clone, Debug)]
 pub struct ReplayLink {
     /// The link; `None` lets packets pass at once.
@@ -65,16 +65,16 @@ pub fn direction(local: &[Prefix], key: &FlowKey) -> Option<Direction> {
     }
 }
 
-/// What became of packets.
+/// Counts of packets of a direction or a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
     /// Packets that came.
     pub arrived: u64,
-    /// Their bytes.
+    /// Bytes of the packets that came.
     pub arrived_bytes: u64,
     /// Packets that left.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of the packets that left.
     pub sent_bytes: u64,
     /// Packets dropped, by [`Reason`] in the order of [`Reason::ALL`].
     pub dropped: [u64; Reason::ALL.len()],
@@ -89,20 +89,20 @@ pub struct PacketCounts {
 }
 
 impl PacketCounts {
-    /// All drops.
+    /// Sum of the drops.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
 }
 
-/// One direction.
+/// Result of one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReplayDirection {
-    /// Its packets together.
+    /// Counts over all packets of the direction.
     pub counts: PacketCounts,
-    /// How long each packet that left had waited, shortest first: from its arrival at the box, a wait in admission
-    /// control included, to the beginning of its sending.
+    /// Wait of each packet that left, shortest first: from its arrival at the box, a wait in admission control
+    /// included, to the beginning of its sending.
     pub sojourns: Vec<Duration>,
 }
 
@@ -115,7 +115,7 @@ impl ReplayDirection {
     }
 }
 
-/// What a replay came to.
+/// Result of a replay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReplayReport {
     /// The way down.
@@ -177,7 +177,7 @@ impl ReplayReport {
     }
 }
 
-/// What the replay must know of a packet when it leaves. The record's number holds it, so that no table has to.
+/// Data that the replay needs of a packet when it leaves. The record's number holds it, so no table is needed.
 struct Ticket {
     at: Instant,
     direction: Direction,

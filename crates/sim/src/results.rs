@@ -1,11 +1,11 @@
-//! What a run leaves behind: named figures and tables. Writing them to files is the caller's business.
+//! Results of a run: named figures and tables. Writing them to files is the caller's business.
 
 use std::collections::BTreeMap;
 
 /// The outcome of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
-    /// One figure each, by name; the unit ends the name (`goodput_bps`, `stall_p99_s`), ratios have none.
+    /// Figures by name; the unit ends the name (`goodput_bps`, `stall_p99_s`), ratios have none.
     pub summary: BTreeMap<String, f64>,
     /// Tables: flows, slices, series, transfers.
     pub tables: Vec<Table>,
@@ -25,9 +25,9 @@ pub struct Table {
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name, which ends in the unit where there is one.
+    /// Name of the column, which ends in the unit if there is one.
     pub name: String,
-    /// Its values.
+    /// Values, one per row.
     pub data: Data,
 }
 

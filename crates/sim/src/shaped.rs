@@ -46,24 +46,24 @@ const DECAY_EVERY: Duration = Duration::from_secs(1);
 /// Nothing is shaped to less.
 const LEAST: f64 = 8_000.0;
 
-/// How far ahead what is known beforehand is known.
+/// Time by which a known rate is known in advance.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 
-/// Who sets the rate.
+/// Source of the shaper's rate.
 #[derive(Debug)]
 pub(crate) enum Rule {
-    /// What the link behind carries in each second.
+    /// Capacity of the link behind, second by second.
     Known,
     Autorate(Box<Autorate>),
 }
 
-/// A link whose shaper is told its rate.
+/// A link whose shaper's rate is set from outside.
 #[derive(Debug)]
 pub(crate) struct Shaped {
     /// The link with the shaper, and the one behind.
     pub(crate) link: LinkId,
     pub(crate) behind: LinkId,
-    /// The discipline inside, to be told too.
+    /// Discipline inside, whose rate is set too.
     pub(crate) spec: Spec,
     pub(crate) config: ShaperConfig,
     pub(crate) rule: Rule,
@@ -117,7 +117,8 @@ impl Autorate {
         PING_LEN
     }
 
-    /// A ping leaves `now` that will arrive at `arrives`; the link has carried so many bytes. The rate from now on.
+    /// Sends a ping `now` that will arrive at `arrives`, and takes the bytes the link has carried. Returns the new
+    /// rate.
     pub(crate) fn look(&mut self, now: Instant, arrives: Instant, carried: u64) -> Rate {
         self.pings.push_back((arrives, arrives.since(now).as_secs_f64()));
         let since = now.since(self.monitored.0);
@@ -132,7 +133,7 @@ impl Autorate {
         Rate::from_bps(self.rate as u64)
     }
 
-    /// A ping has come back.
+    /// Takes the delay of a ping that has returned.
     fn response(&mut self, now: Instant, delay: f64) {
         let baseline = self.baseline.unwrap_or(delay);
         let weight = if delay > baseline { RISE } else { FALL };

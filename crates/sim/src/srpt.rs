@@ -20,7 +20,7 @@ use narrows_units::{Bytes, Instant};
 use crate::ids::FlowId;
 use crate::packet::{PayloadKind, Pkt};
 
-/// Most packets that wait.
+/// Most packets that wait in the queue.
 const MOST: usize = 1 << 20;
 
 /// The least that QUIC's initial datagrams have, with headers of IPv4 and UDP.
@@ -28,7 +28,7 @@ const LEAST_DATAGRAM: Bytes = Bytes(1228);
 
 /// Place and generation of a connection.
 type Transfer = (FlowId, u32);
-/// Bytes left, the number of the packet among all that came, and whose it is.
+/// Bytes left, number of the packet among all arrivals, and transfer.
 type Rank = (u32, u64, Transfer);
 
 /// The queue.
@@ -168,7 +168,7 @@ mod tests {
             q.enqueue(Instant::ZERO, packet, &mut v);
         }
         assert!(matches!(&v[..], [Verdict::Suppressed { .. }, Verdict::Suppressed { .. }]), "{v:?}");
-        // What has left may be sent again.
+        // A segment that has left may be sent again.
         assert_eq!(order(&mut q, 1), [(1, 2000)]);
         q.enqueue(Instant::ZERO, data(2000), &mut v);
         assert_eq!(order(&mut q, 4), [(1, 1500), (1, 1000), (1, 2000)]);

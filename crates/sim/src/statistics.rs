@@ -9,7 +9,7 @@ pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[low] + (sorted[high] - sorted[low]) * (at - at.floor()))
 }
 
-/// In rising order.
+/// Sorts values in rising order.
 pub(crate) fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut v: Vec<f64> = values.collect();
     v.sort_by(f64::total_cmp);
@@ -31,7 +31,7 @@ pub(crate) fn jain(shares: &[u64]) -> f64 {
     if squares == 0.0 { 0.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
-/// What the 40 % with the most (rounded up) have of all; `None` if there is nothing to have. Leaves `shares` in falling
+/// Share of the total that the largest 40 % (rounded up) hold; `None` if the total is zero. Leaves `shares` in falling
 /// order.
 pub(crate) fn top_share(shares: &mut [u64]) -> Option<f64> {
     shares.sort_unstable_by(|a, b| b.cmp(a));
@@ -40,7 +40,7 @@ pub(crate) fn top_share(shares: &mut [u64]) -> Option<f64> {
     (all > 0).then(|| top as f64 / all as f64)
 }
 
-/// Parts of an octave as a power of two: a value is told to within 1/256 of itself.
+/// Parts of an octave as a power of two: a value is known to within 1/256 of itself.
 const PARTS: u32 = 7;
 const PART_COUNT: u64 = 1 << PARTS;
 
@@ -101,7 +101,7 @@ impl Histogram {
     }
 }
 
-/// Where a value is counted.
+/// Bucket in which a value is counted.
 #[inline]
 fn bucket(value: u64) -> usize {
     if value < PART_COUNT {

@@ -1,4 +1,4 @@
-//! What is seen of packets on links: how long they waited, which were lost, captures.
+//! Observations of packets on links: waits, losses, captures.
 
 use narrows_qdisc::Packet as _;
 use narrows_units::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(crate) struct Capture {
     pub(crate) missed: u64,
 }
 
-/// How long packets waited in a discipline, from their arrival to the beginning of their transmission, in nanoseconds.
+/// Waits of packets in a discipline, from arrival to the beginning of transmission, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits([Histogram; PayloadKind::COUNT]);
 
@@ -36,7 +36,7 @@ impl Waits {
         self.0[kind as usize].add(waited.as_nanos());
     }
 
-    /// Forgets what was before the warm-up's end.
+    /// Forgets the waits before the end of the warm-up.
     pub(crate) fn clear(&mut self) {
         self.0.iter_mut().for_each(Histogram::clear);
     }
@@ -47,13 +47,13 @@ impl Waits {
 pub(crate) struct Lost {
     generation: u32,
     packets: u32,
-    /// Which of its first 64 segments lost a copy, a bit for each, if segments are told of apart
-    /// ([`Tap::tell_segments`]).
+    /// Bitmap of the first 64 segments: a bit is set if a copy of the segment was lost. Zero unless segments are
+    /// recorded ([`Tap::tell_segments`]).
     pub(crate) segments: u64,
 }
 
 impl Lost {
-    /// How many data packets.
+    /// Number of lost data packets.
     pub(crate) fn packets(self) -> u64 {
         self.packets.into()
     }
@@ -63,9 +63,9 @@ impl Lost {
 #[derive(Default)]
 pub(crate) struct Tap {
     pub(crate) captures: Vec<Capture>,
-    /// By place of the connection.
+    /// Losses, by place of the connection.
     lost: Vec<Lost>,
-    /// Payload of a full segment, if segments are told of apart.
+    /// Payload of a full segment in bytes; `None` unless segments are recorded.
     segment: Option<u32>,
     /// Packets of no connection that were dropped or lost, by user.
     pub(crate) datagrams_lost: Vec<u64>,
@@ -88,7 +88,7 @@ impl Tap {
         !self.captures.is_empty() && self.captures.iter().any(|c| c.link == link)
     }
 
-    /// A packet whose last bit left link `link` at `sent`.
+    /// Captures a packet whose last bit left link `link` at `sent`.
     pub(crate) fn capture(&mut self, link: LinkId, sent: Instant, packet: &Pkt) {
         if let Some(c) = self.captures.iter_mut().find(|c| c.link == link) {
             // Writing to memory does not fail, and no run lasts 136 years.
@@ -126,7 +126,7 @@ impl Tap {
         }
     }
 
-    /// What was lost so far of the connection of this generation at `place`.
+    /// Losses so far of the connection with this `generation` at `place`.
     pub(crate) fn lost_of(&self, place: FlowId, generation: u32) -> Lost {
         self.lost.get(place.index()).filter(|l| l.generation == generation).copied().unwrap_or_default()
     }

@@ -46,8 +46,8 @@ fn wasted_is_what_takers_had_already() {
         );
         run(&text)["wasted"]
     };
-    // Of what goes back the first is the SYN-ACK, the others acknowledge. Probes repeat the FIN until the timer expires
-    // and takes the first that is not acknowledged.
+    // On the way back the first packet is the SYN-ACK, the others are ACKs. Probes repeat the FIN until the timer
+    // expires and takes the first that is not acknowledged.
     assert_eq!(wasted(""), 0.0);
     assert_eq!(wasted("2, 3, 4, 5, 6"), 0.5);
 }

@@ -18,7 +18,7 @@ use crate::port::{BARE_HEADERS, Port};
 use receiver::Receiver;
 use sender::Sender;
 
-/// What a data packet says (section 3.2.1).
+/// Fields of a data packet (section 3.2.1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
     seq: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Data {
     rtt: Duration,
 }
 
-/// What feedback says (section 3.2.2).
+/// Fields of a feedback packet (section 3.2.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feedback {
     /// When the latest packet was sent that had come, and for how long that has been kept.
@@ -55,7 +55,7 @@ impl TfrcPacket {
     }
 }
 
-/// Both ends of a flow.
+/// The two ends of a TFRC flow.
 #[derive(Debug)]
 pub(crate) struct TfrcEnds {
     sender: Sender,
@@ -135,7 +135,7 @@ impl TfrcEnds {
         }
     }
 
-    /// What it may send in a round trip, packets; no threshold.
+    /// Window in packets: the allowed rate times the round trip. The threshold is infinite, as TFRC has none.
     pub(crate) fn windows(&self) -> (f64, f64) {
         let rtt = self.sender.rtt.unwrap_or_default().as_secs_f64();
         (self.sender.rate * rtt / f64::from(self.size), f64::INFINITY)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use narrows_scenario::{DeliveryTrace, OPPORTUNITY, Service};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
-/// Without an opportunity for so long, a link is out.
+/// Time without an opportunity from which on a link counts as out.
 pub(crate) const OUTAGE: Duration = Duration::from_secs(1);
 
 /// A link's timetable, and how far it is used.
@@ -24,7 +24,7 @@ pub(crate) enum Timetable {
 }
 
 impl Timetable {
-    /// `None` for a link whose rate never changes.
+    /// Creates the timetable of `service`; `None` for a link whose rate never changes.
     pub(crate) fn new(service: &Service) -> Option<Self> {
         match service {
             Service::Constant => None,
@@ -54,7 +54,7 @@ impl Timetable {
         }
     }
 
-    /// What can be sent from one instant on and before another.
+    /// Bytes that can be sent from `from` on and before `to`.
     pub(crate) fn capacity(&self, from: Instant, to: Instant) -> u64 {
         match self {
             Self::Steps(steps) => {
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(t.capacity(ms(0), ms(20)), 1500);
         assert_eq!(t.capacity(ms(20), ms(51)), 4500);
         assert_eq!(t.capacity(ms(1500), ms(1511)), 3000);
-        // The second has begun by then.
+        // The second outage has begun by 2000 ms.
         assert_eq!(t.outages(ms(2000)), [(ms(50), ms(1500)), (ms(1550), ms(3000))]);
     }
 

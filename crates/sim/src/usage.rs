@@ -1,4 +1,4 @@
-//! What a link whose rate changes could have carried, and how long its queue made packets wait: the modem behind a box.
+//! Use of a link whose rate changes, such as the modem behind a box: capacity used and wasted, and waits in its queue.
 
 use narrows_units::{Bytes, Duration, Instant};
 
@@ -7,32 +7,32 @@ use crate::timetable::Timetable;
 
 /// Width of the slots in which capacity is compared with its use.
 const SLOT: Duration = Duration::from_millis(100);
-/// After an outage the link is well used again when it is for so many slots in a row.
+/// Slots in a row that must be well used after an outage before the link counts as recovered.
 const SLOTS: usize = 10;
-/// How well.
+/// Share of the capacity that a well used slot uses at least.
 const WELL: f64 = 0.9;
-/// How long after an outage delays do not count: what came in it has to leave first.
+/// Time after an outage in which delays do not count: packets that came in the outage leave first.
 const RECOVERY: Duration = Duration::from_secs(2);
 
-/// What was used and what was wasted in a slot, bytes.
+/// Capacity of a slot, used and wasted, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     used: u64,
     wasted: u64,
 }
 
-/// What is counted of such a link.
+/// Measurements of a link with a changing rate.
 #[derive(Debug)]
 pub(crate) struct Usage {
     slots: Vec<Slot>,
     outages: Vec<(Instant, Instant)>,
-    /// From when on it counts.
+    /// Instant from which on usage counts.
     from: Instant,
-    /// Since when packets wait in the queue before this link's own.
+    /// Instant since which packets wait in the queue before this link's own.
     waiting_since: Option<Instant>,
     /// Up to when it is settled what was wasted.
     settled: Instant,
-    /// From arrival to the last bit, outside of outages: all, and what lies beyond two packet times of then.
+    /// Times from arrival to the last bit, outside of outages: in all, and beyond two packet times at the rate of then.
     pub(crate) sojourn: Histogram,
     pub(crate) beyond: Histogram,
 }
@@ -40,11 +40,12 @@ pub(crate) struct Usage {
 /// The figures of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
-    /// Of the capacity while packets waited for it, the part used; of all capacity.
+    /// Share of the capacity used: of that while packets waited, and of all.
     pub(crate) of_demand: f64,
     pub(crate) of_capacity: f64,
     pub(crate) outages: usize,
-    /// From the end of an outage until the link is well used: the longest, and how many took over two seconds.
+    /// Seconds from the end of an outage until the link is well used: maximum, 95th percentile, and number over two
+    /// seconds.
     pub(crate) recovery_max: f64,
     pub(crate) recovery_p95: f64,
     pub(crate) slow: usize,
@@ -76,10 +77,11 @@ impl Usage {
         self.waiting_since = if waits { self.waiting_since.or(Some(now)) } else { None };
     }
 
-    /// What the link could have carried since the last settlement while it was idle and packets waited.
+    /// Counts as wasted what the link could have carried since the last settlement, while it was idle and packets
+    /// waited.
     fn settle(&mut self, now: Instant, idle_from: Instant, timetable: &Timetable) {
         if let Some(since) = self.waiting_since {
-            // What leaves at the last instant at which the link was busy has been used.
+            // A packet that leaves at the link's last busy instant has used that capacity.
             let mut at = since.max(self.settled).max(idle_from + Duration::from_nanos(1));
             while at < now {
                 let next =
@@ -121,7 +123,7 @@ impl Usage {
         self.beyond.add(sojourn.saturating_sub(packets).as_nanos());
     }
 
-    /// What became of it.
+    /// Computes the figures at `now`.
     pub(crate) fn figures(&self, now: Instant, timetable: &Timetable) -> Figures {
         let counted = &self.slots[slot(self.from).min(self.slots.len())..slot(now).min(self.slots.len())];
         let used: u64 = counted.iter().map(|s| s.used).sum();

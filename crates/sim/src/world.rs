@@ -20,7 +20,7 @@ use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt, call
 use crate::port::Port;
 use crate::probe::Probes;
 
-/// What an application wants carried.
+/// Request of an application: data to carry from one host to another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     /// The host with the data.
@@ -31,7 +31,7 @@ pub(crate) struct Transfer {
     pub(crate) size: u64,
     /// Bytes before the object: payload that is not part of its size.
     pub(crate) header: u64,
-    /// What the receiver asks with before any data comes, when it opens; 0 for data at once.
+    /// Bytes of the receiver's request before any data, if the receiver opens; 0 for data at once.
     pub(crate) request: u32,
     /// Whether the receiver opens the connection (as a browser does) or the sender (as ns-2's agents do).
     pub(crate) receiver_opens: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Transfer {
     pub(crate) dscp: Dscp,
     /// Class in results.
     pub(crate) class: u16,
-    /// Whose it is: users are numbered through all classes.
+    /// Number of the user it belongs to, counted through all classes.
     pub(crate) user: u32,
     /// When the first connection for it was opened, if that was an earlier one.
     pub(crate) first_attempt: Option<Instant>,
@@ -72,7 +72,7 @@ pub(crate) struct World {
     end: Instant,
 }
 
-/// How many events pass between two looks at whether to go on.
+/// Number of events between two looks at whether to go on.
 const STRIDE: u64 = 1 << 16;
 
 impl World {
@@ -101,8 +101,7 @@ impl World {
         self.end
     }
 
-    /// So many connections will be open at a time: they get their room at once, rather than being moved as their number
-    /// grows.
+    /// Reserves room for this many open connections, so that they are not moved as their number grows.
     pub(crate) fn expect(&mut self, connections: u32) {
         self.connections.reserve(connections as usize);
     }
@@ -166,7 +165,7 @@ impl World {
 
     /// Lets an application work on the world it is part of.
     fn with_app(&mut self, app: AppId, work: impl FnOnce(&mut dyn App, &mut Self)) {
-        // It is put back below: applications do not call each other.
+        // The application is taken out while it works and put back below: applications do not call each other.
         let Some(mut taken) = self.apps[app.index()].take() else { return };
         work(&mut *taken, self);
         self.apps[app.index()] = Some(taken);
@@ -215,7 +214,7 @@ impl World {
         place
     }
 
-    /// What packets of each end begin with.
+    /// Labels of the packets that each end will send.
     fn labels(&self, place: FlowId, generation: u32, transfer: &Transfer) -> [Label; 2] {
         let port = u16::try_from(1024 + self.serial % 64_000).unwrap_or(u16::MAX);
         let opaque = self.configs[usize::from(transfer.config[DATA])].opaque;
@@ -288,7 +287,7 @@ impl World {
         }
     }
 
-    /// From now on each packet that a user sends in the call numbered `flow` wakes `app` with `token`.
+    /// Wakes `app` with `token` from now on at each packet that a user sends in the call numbered `flow`.
     pub(crate) fn answered(&mut self, flow: FlowId, app: AppId, token: u32) {
         self.answerers.insert(flow, (app, token));
     }
@@ -449,7 +448,7 @@ impl World {
     }
 }
 
-/// So many connections, of 704 bytes each, fit into a cache that is near: prefetching them costs more than it saves.
+/// Connections, of 704 bytes each, that fit into a near cache: prefetching them costs more than it saves.
 const NEAR: usize = 1024;
 
 /// Prefetches an event's data. Returns a checksum so that the compiler keeps the reads.

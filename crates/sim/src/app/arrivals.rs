@@ -1,4 +1,5 @@
-//! Users who come by a Poisson process, whatever became of those before them: when, and which address each has.
+//! Arrivals of users by a Poisson process, independent of those before them: the instants, and the address of each
+//! user.
 
 use fastrand::Rng;
 use narrows_scenario::Addresses;
@@ -11,35 +12,35 @@ use crate::world::World;
 
 /// The generator of arrivals, which no connection has.
 const ARRIVALS: u32 = u32::MAX;
-/// The number of the timer for the next one. Timers of those who came begin above it.
+/// Timer token of the next arrival. Tokens of users who have arrived begin above it.
 pub(super) const NEXT: u32 = 0;
 
-/// Who comes.
+/// Generator of arriving users: draws the instants and gives each user an address.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     addresses: Addresses,
-    /// Of the times between two.
+    /// Mean time between two arrivals.
     mean: Duration,
     rng: Rng,
     /// When the next one comes, and how many came.
     next: Instant,
     came: u32,
-    /// Records of those who have gone.
+    /// Records of users who have left, free for reuse.
     free: Vec<u32>,
 }
 
-/// One who came.
+/// A user who has just arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
     pub(super) address: u32,
-    /// How many came before.
+    /// Number of users who came before.
     pub(super) number: u32,
-    /// The record of one who has gone, for this one; `None` if there is none.
+    /// Record of a user who has left, for reuse; `None` if there is none.
     pub(super) record: Option<u32>,
 }
 
 impl Arrivals {
-    /// So many a second, for so many addresses.
+    /// Creates a generator of `rate` arrivals per second, for `users` addresses.
     pub(super) fn new(common: &Common, rate: f64, users: u32) -> Self {
         Self {
             addresses: Addresses::new(users),
@@ -59,14 +60,14 @@ impl Arrivals {
         }
     }
 
-    /// Somebody comes.
+    /// Lets a user arrive.
     pub(super) fn come(&mut self) -> Came {
         let number = self.came;
         self.came += 1;
         Came { address: self.addresses.take(), number, record: self.free.pop() }
     }
 
-    /// Who had this address and record goes.
+    /// Takes back the address and the record of a user who leaves.
     pub(super) fn go(&mut self, address: u32, record: u32) {
         self.addresses.give_back(address);
         self.free.push(record);

@@ -14,7 +14,7 @@ use crate::world::World;
 enum Starts {
     /// Uniformly at random within the jitter.
     Spread(Spread),
-    /// One after another with exponential gaps of this mean: start and number of the next, and how many there are.
+    /// Poisson starts with exponential gaps of this mean: start and number of the next file, and the number of files.
     Poisson { mean: Duration, next: (Instant, u32), flows: u32 },
 }
 

@@ -11,7 +11,7 @@ use super::{Common, Fetch, Happened};
 use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
-/// Where a line stands.
+/// State of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
@@ -43,7 +43,7 @@ pub(super) const fn own(number: u32) -> u32 {
     number * 2 + 1
 }
 
-/// Whose timer rings.
+/// Owner of the timer that rang.
 pub(super) enum Ring {
     /// The line has seen to it.
     Done,
@@ -117,7 +117,7 @@ impl Lines {
             Happened::Failed => {
                 let broken = world.connections[place.index()].stats.established.come().is_some();
                 world.retire(place);
-                // What fails when its object is long delivered is nobody's loss.
+                // A failure after delivery of the whole object costs the user nothing.
                 return current && self.failed(world, line, broken);
             }
         }

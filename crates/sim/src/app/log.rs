@@ -16,7 +16,7 @@ use super::{App, Common, Happened};
 use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
-/// The requests that nobody has taken yet, in the log's order.
+/// Requests that no user has taken yet, in the log's order.
 enum Requests {
     File { entries: Arc<[LogEntry]>, at: usize },
     Synthetic(SyntheticLog),
@@ -42,7 +42,7 @@ pub(super) struct Log {
     requests: Requests,
     /// The next of the requests, where the log's times count.
     next: Option<LogEntry>,
-    /// What each user has still to ask for: sizes.
+    /// Sizes of the objects that each user has still to request.
     waiting: Vec<VecDeque<u64>>,
     connections: u32,
     timing: LogTiming,

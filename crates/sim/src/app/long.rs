@@ -10,7 +10,7 @@ use crate::world::World;
 pub(super) const START: u32 = STOP - 1;
 pub(super) const STOP: u32 = u32::MAX / 2;
 
-/// So many flows without end, one line each.
+/// Traffic of `flows` endless flows, one line each.
 pub(super) struct Long {
     lines: Lines,
     flows: u32,
@@ -55,8 +55,8 @@ pub(super) fn await_next(world: &mut World, lines: &Lines, starts: &Spread) {
     }
 }
 
-/// Makes a line for each of so many lasting connections, and sets the timer of the first, and that which ends all
-/// unless they last as long as the run.
+/// Makes a line for each of `flows` lasting connections, and sets the timers of the first start and of the end; without
+/// the latter if the flows last as long as the run.
 pub(super) fn prepare(world: &mut World, me: AppId, lines: &mut Lines, flows: u32, starts: &Spread) {
     lines.me = me;
     for _ in 0..flows {

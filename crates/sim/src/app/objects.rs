@@ -13,7 +13,7 @@ use crate::world::World;
 /// Users with parallel lines that know nothing of each other, as in the lab.
 pub(super) struct Objects {
     lines: Lines,
-    /// One for each line.
+    /// Random numbers, one generator per line.
     rngs: Vec<Rng>,
     users: u32,
     connections: u32,

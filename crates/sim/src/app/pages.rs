@@ -16,7 +16,7 @@ use crate::world::World;
 struct Reader {
     rng: Rng,
     address: u32,
-    /// Pages this one has not turned to; `None` for who never goes.
+    /// Pages the user has not turned to yet; `None` for a user who never leaves.
     pages: Option<u32>,
     /// Which page this is to the probes.
     page: u32,
@@ -28,7 +28,7 @@ struct Reader {
     busy: u32,
 }
 
-/// Who comes, and how many pages each loads.
+/// Open loop: arrivals, and pages that each arriving user loads.
 struct Open {
     arrivals: Arrivals,
     pages: u32,
@@ -66,7 +66,7 @@ impl Pages {
         pages
     }
 
-    /// Takes somebody in, in the place of one who has gone if there is one. Gives the place.
+    /// Seats a user, in the record of one who has left if there is one. Returns the place.
     fn seat(&mut self, record: Option<u32>, reader: Reader) -> u32 {
         if let Some(at) = record {
             self.readers[at as usize] = reader;
@@ -85,7 +85,7 @@ impl Pages {
         }
     }
 
-    /// Somebody comes, and turns to a page at once.
+    /// Lets a user arrive, who turns to a page at once.
     fn come(&mut self, world: &mut World) {
         let Some(open) = &mut self.open else { return };
         let (came, pages) = (open.arrivals.come(), open.pages);

@@ -3,7 +3,7 @@
 
 use narrows_units::Instant;
 
-/// What has not started yet.
+/// Flows that have not started yet.
 pub(super) struct Spread {
     /// Start and number of each, the next one last.
     waiting: Vec<(Instant, u32)>,
@@ -25,7 +25,7 @@ impl Spread {
     /// The number of the next one, if it starts by `now`.
     pub(super) fn pop(&mut self, now: Instant) -> Option<u32> {
         let (_, number) = self.waiting.pop_if(|(at, _)| *at <= now)?;
-        // What has started takes its own room, and needs none here.
+        // A started flow keeps its state elsewhere, so half-empty room is given back.
         if self.waiting.len() <= self.waiting.capacity() / 2 {
             self.waiting.shrink_to_fit();
         }

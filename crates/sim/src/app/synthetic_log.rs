@@ -94,7 +94,7 @@ mod tests {
             // The law's standard deviation is 104 kB, 8 times its mean: a standard error of 2.4 % in the sum.
             let bytes: u64 = log.iter().map(|e| e.bytes).sum();
             assert!((bytes as f64 / 1.5e9 - 1.0).abs() < 4.0 * 0.024, "{bytes}");
-            // So the link of 2 Mbit/s is in use for five sixths of the two hours.
+            // The log keeps the link of 2 Mbit/s in use for five sixths of the two hours.
             let of = Rate::from_kbps(2_000).bytes_in(Duration::from_secs(7_200)).get();
             assert!((0.75..0.92).contains(&(bytes as f64 / of as f64)), "{bytes} of {of}");
             assert!(log.is_sorted_by_key(|e| e.at) && log.iter().all(|e| e.at < Duration::from_secs(7_200)));

@@ -13,10 +13,10 @@ use super::{App, Common, Happened, RETRY, exponential};
 use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
-/// Who types.
+/// Traffic of users who type: one connection per flow, small writes at random gaps.
 pub(super) struct Telnet {
     lines: Lines,
-    /// One for each flow.
+    /// Random numbers, one generator per flow.
     rngs: Vec<Rng>,
     starts: Spread,
     interval: Duration,
@@ -25,7 +25,7 @@ pub(super) struct Telnet {
 
 impl Telnet {
     pub(super) fn new(mut common: Common, flows: u32, interval: Duration, bytes: u64) -> Self {
-        // There is always more to come.
+        // Connections stay open: more keystrokes always follow.
         common.close = false;
         let mut rngs: Vec<Rng> = (0..flows).map(|flow| common.rng(flow)).collect();
         let starts = Spread::new(rngs.iter_mut().map(|rng| common.begins(rng)));
@@ -66,7 +66,7 @@ impl App for Telnet {
     }
 
     fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
-        // What was typed has arrived; the connection stays.
+        // A delivered keystroke needs no action, since the connection stays; only failures are handled.
         if what == Happened::Failed {
             self.lines.happened(world, place, tag, what);
         }

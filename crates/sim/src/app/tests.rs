@@ -23,7 +23,7 @@ use crate::build::build;
 use crate::ids::{AppId, FlowId, HostId};
 use crate::parts::Parts;
 
-/// What a connection was when something happened to it.
+/// State of a connection at the time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) at: Instant,
@@ -31,7 +31,7 @@ pub(super) struct Seen {
     pub(super) app: AppId,
     pub(super) user: u32,
     pub(super) hosts: [HostId; 2],
-    /// Without the header.
+    /// Size of the object without the header.
     pub(super) size: u64,
     pub(super) opened: Instant,
     pub(super) first_attempt: Instant,
@@ -43,7 +43,7 @@ pub(super) struct History {
     pub(super) seen: Vec<Seen>,
     /// When which timer rang.
     pub(super) rang: Vec<(Instant, u32)>,
-    /// Most connections with data to come that a user had at once.
+    /// Largest number of connections with data to come that a user had at once.
     pub(super) most: usize,
 }
 
@@ -346,7 +346,7 @@ fn calls_send_both_ways_and_queries_are_answered() {
     let (world, history) = run(&scenario("g711"), 1);
     assert_eq!(world.net.links[0].counters.arrived + world.net.links[1].counters.arrived, 4 * 450);
     assert_eq!(history.rang.iter().filter(|r| r.0 == Instant::from_nanos(1_040_000_000)).count(), 4);
-    // Queries go each 2 s; an answer goes when its query has come, after 10 ms and the time of sending.
+    // Queries leave every 2 s; each answer leaves 10 ms and a transmission time after its query arrived.
     let (_, history) = run(&scenario("dns"), 1);
     let (server, user): (Vec<(Instant, u32)>, Vec<_>) = history.rang.iter().partition(|r| r.1 % 2 == 0);
     // At 1, 3, 5, 7 and 9 s.
@@ -430,7 +430,7 @@ fn one_more_traffic_shifts_no_other_and_a_seed_has_one_history() {
     let (_, second) = run(&both, 12);
     assert_eq!(first.seen, second.seen);
     assert!(opened(&first, AppId(1)).len() > 100);
-    // Those that start shortly before the end may be done in one run and not in the other.
+    // Transfers that start shortly before the end may finish in one run and not in the other.
     let early = |set: std::collections::BTreeSet<(Instant, u64)>| {
         set.into_iter().filter(|s| secs(s.0) < 59.0).collect::<Vec<_>>()
     };

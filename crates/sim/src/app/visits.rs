@@ -11,7 +11,7 @@ use super::{App, Common, Happened, RETRY, exponential};
 use crate::ids::{AppId, FlowId};
 use crate::world::World;
 
-/// One who came. The record, and the lines that belong to it, are another's when it has gone.
+/// A user who has arrived. After departure the record and its lines serve another user.
 #[derive(Debug)]
 struct Visitor {
     address: u32,
@@ -19,7 +19,7 @@ struct Visitor {
     busy: u32,
 }
 
-/// What a line has before it.
+/// Work that a line has still to do.
 #[derive(Debug)]
 struct Errand {
     rng: Rng,
@@ -30,7 +30,7 @@ struct Errand {
 /// Users who come and go.
 pub(super) struct Visits {
     lines: Lines,
-    /// By line; visitor v has the lines from v times `connections` on.
+    /// Work of each line; visitor v has the lines from v times `connections` on.
     errands: Vec<Errand>,
     visitors: Vec<Visitor>,
     arrivals: Arrivals,
@@ -64,7 +64,7 @@ impl Visits {
         self.arrivals.await_next(world, self.lines.me, self.lines.common.stop);
     }
 
-    /// Somebody comes, and begins at once on all connections.
+    /// Lets a user arrive, who begins at once on all connections.
     fn come(&mut self, world: &mut World) {
         let came = self.arrivals.come();
         let visitor = Visitor { address: came.address, busy: self.connections };

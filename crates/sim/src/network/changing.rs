@@ -33,7 +33,7 @@ pub(super) fn behind_a_shaper(
 }
 
 impl Network {
-    /// What waits before link `id` waits for link `behind`, whose rate changes.
+    /// Connects link `id` to link `behind`, whose rate changes: packets that wait before the first wait for the second.
     pub(crate) fn feed(&mut self, id: LinkId, behind: LinkId) {
         self.links[id.index()].feeds = Some(behind);
     }

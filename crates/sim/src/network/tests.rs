@@ -51,7 +51,7 @@ const LINKS: [ShaperConfig; 2] = [
     ShaperConfig { overhead: 14, ..ShaperConfig::new(Rate::from_kbps(257)) },
 ];
 
-/// What a discipline was asked or said of a packet.
+/// Call or verdict of a discipline about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Queued,
@@ -166,7 +166,7 @@ impl Discipline<Pkt> for Logged {
     }
 }
 
-/// The same discipline in both directions, each with its log.
+/// Builds the same discipline for both directions, each with a log.
 fn logged(spec: &Spec) -> ([Logged; 2], [Log; 2]) {
     let logs = [Log::default(), Log::default()];
     let one = |at: usize| Logged { inner: spec.build(&LINKS[at], 1), log: logs[at].clone() };
@@ -304,9 +304,9 @@ fn through_driver(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([L
 /// may be that much later.
 const SLACK: Duration = Duration::from_nanos(8);
 
-/// The same entries in the same order at the same instants. Where the reverse paths of both directions let packets go
-/// at one instant, the driver asks down first and the simulator in the order in which they asked: so with `slack`,
-/// entries that are no further apart may stand in any order.
+/// Asserts that both logs have equal entries in equal order at equal instants. Where the reverse paths of both
+/// directions let packets go at one instant, the driver asks down first and the simulator in the order in which they
+/// asked: so with `slack`, entries that are no further apart may stand in any order.
 fn assert_same(net: &[Entry], driven: &[Entry], slack: Duration) {
     let mut at = 0;
     while at < driven.len() {

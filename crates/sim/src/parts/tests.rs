@@ -113,7 +113,7 @@ fn parts_give_what_one_world_gives() {
     }
 }
 
-/// Where two texts part.
+/// Excerpts of two texts around their first difference.
 fn difference(a: &str, b: &str) -> String {
     let at = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count().saturating_sub(40);
     let cut = |s: &str| s.get(at..(at + 240).min(s.len())).unwrap_or_default().to_owned();
@@ -140,9 +140,9 @@ fn what_is_shared_joins() {
     };
     // Each has servers of its own.
     assert_eq!(of(&[("s", "a"), ("t", "b")]), 2);
-    // The same servers have users behind both.
+    // The two entries share the servers.
     assert_eq!(of(&[("s", "a"), ("s", "b")]), 1);
-    // The same link.
+    // The two entries share the link.
     assert_eq!(of(&[("s", "a"), ("t", "a")]), 1);
     // A third entry takes both links, one after the other.
     assert_eq!(of(&[("s", "a"), ("t", "b"), ("a", "b")]), 1);

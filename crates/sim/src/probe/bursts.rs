@@ -9,32 +9,32 @@ use crate::connection::Connection;
 
 /// Longest burst, segments: a bit each.
 const MOST: u64 = u64::BITS as u64;
-/// First losses at so many places are in the summary, all in the table.
+/// First losses at this many places are in the summary; the table has all.
 const PLACES: usize = 16;
-/// So many survivors start a fast retransmission.
+/// Later segments that must arrive to start a fast retransmission.
 const AFTER: usize = 3;
 
 /// Bursts whose first lost segment is at one place.
 #[derive(Clone, Copy, Debug, Default)]
 struct BurstPosition {
     bursts: u64,
-    /// Those of which at least one, two, three later segments were not lost.
+    /// Bursts of which at least one, two, three segments after the first loss arrived.
     after: [u64; AFTER],
 }
 
-/// All of them.
+/// Counts of all bursts.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
     bursts: u64,
     whole: u64,
     segments: u64,
     lost: u64,
-    /// By the first lost segment.
+    /// Bursts by the position of the first lost segment.
     places: Vec<BurstPosition>,
 }
 
 impl Bursts {
-    /// An object is over, whose segments carry `mss` bytes; `lost` has a bit for each that was lost.
+    /// Counts a finished object, whose segments carry `mss` bytes; `lost` has a bit for each lost segment.
     pub(super) fn over(&mut self, c: &Connection, mss: u32, lost: u64) {
         let segments = c.size.div_ceil(mss.max(1).into());
         if c.stats.delivered_at.come().is_some() || c.stats.failed {

@@ -39,11 +39,11 @@ impl Leg {
 #[derive(Debug, Default)]
 struct Call {
     class: u16,
-    /// As [`CallWay::BOTH`] has them.
+    /// Legs in the order of [`CallWay::BOTH`].
     legs: [Leg; 2],
 }
 
-/// All calls by user.
+/// Calls, by user.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     /// Time from which on packets that are sent count, and the end of that time.
@@ -69,7 +69,7 @@ impl Calls {
         }
     }
 
-    /// A packet that was sent at `sent` has arrived, so much later than at the earliest.
+    /// Counts a packet sent at `sent` that has arrived, `added` later than the fastest would.
     pub(crate) fn arrived(&mut self, sent: Instant, user: u32, way: CallWay, added: Duration) {
         if let Some(leg) = self.leg(sent, user, way) {
             leg.arrived += 1;

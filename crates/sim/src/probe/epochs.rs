@@ -14,12 +14,12 @@ use crate::connection::{Connection, DATA};
 
 /// Most epochs in the table; the figures are of all.
 const MOST: usize = 1 << 20;
-/// So many packets and more are one bucket.
+/// Packets per epoch from which on flows share one bucket.
 const MANY: usize = 64;
 /// Fractions of 0 to 6 packets are in the summary: the models of the paper end at a window of 6.
 const WINDOW: usize = 6;
 
-/// What is known of the connection at a place.
+/// State of the connection at a place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     generation: u32,
@@ -39,7 +39,7 @@ struct Epoch {
     stalled: u32,
 }
 
-/// All epochs.
+/// Measurements of all epochs.
 #[derive(Debug, Default)]
 pub(super) struct Epochs {
     known: Vec<Known>,
@@ -48,7 +48,7 @@ pub(super) struct Epochs {
     /// Epochs seen, and flows in each state over all of them.
     count: u64,
     sums: [u64; 4],
-    /// In how many (flow, epoch) pairs so many packets were sent.
+    /// Number of (flow, epoch) pairs, by packets sent.
     sent: Vec<u64>,
 }
 

@@ -12,11 +12,11 @@ use crate::results::Results;
 use crate::tap::Capture;
 use crate::world::World;
 
-/// What a part has recorded when its time is over. It may go to another thread, which a world may not.
+/// Measurements of a part at the end of its run. Unlike a world it may move to another thread.
 pub struct PartEnd {
     pub(super) now: Instant,
     pub(super) probes: Probes,
-    /// Those of the plan, in its order.
+    /// Measurements of the watched links, in the order of the plan.
     pub(super) links: Vec<LinkEnd>,
     /// Packets of no connection that were lost, by user.
     pub(super) datagrams_lost: Vec<u64>,

@@ -19,7 +19,7 @@ const MOST_SHARES: usize = 1 << 22;
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     class: u16,
-    /// Whether it has no end and takes part in what is said of fairness.
+    /// Whether the flow is endless and so counts for fairness.
     endless: bool,
     /// Whether it was ended by its application: one that failed still wants its share.
     ended: bool,
@@ -27,10 +27,10 @@ struct Flow {
     /// The first attempt.
     opened: Instant,
     connected: OptionalInstant,
-    /// Its connection at present; [`NO_PLACE`] for none.
+    /// Place of its present connection; [`NO_PLACE`] for none.
     place: FlowId,
     backoff_max: u32,
-    /// What its earlier connections did.
+    /// Sums over its earlier connections.
     before: Done,
     /// The longest stall of earlier connections.
     stall: Duration,
@@ -38,7 +38,7 @@ struct Flow {
 
 const NO_PLACE: FlowId = FlowId(u32::MAX);
 
-/// What connections of a flow did.
+/// Sums over the connections of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
     delivered: u64,
@@ -49,7 +49,7 @@ struct Done {
 }
 
 impl Done {
-    /// What one connection did so far, `lost` data segments among it.
+    /// Counts of one connection so far; `lost` of its data segments were lost.
     fn of(c: &Connection, lost: u64) -> Self {
         let k = c.ends.counters(DATA);
         Self {
@@ -72,12 +72,12 @@ impl Done {
     }
 }
 
-/// What was seen in a slice.
+/// Measurements of one slice.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     start: Instant,
     flows: u64,
-    /// Of all connections, those that do not last among them.
+    /// Payload delivered on all connections, short ones included, bytes.
     delivered: u64,
     jain: f64,
     zero: u64,
@@ -85,7 +85,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// In which each flow got one of `shares`, in the order of the flows.
+    /// Creates a slice in which each flow got one of `shares`, in the order of the flows.
     fn of(start: Instant, delivered: u64, shares: &mut [u64]) -> Self {
         Self {
             start,
@@ -102,17 +102,17 @@ impl Slice {
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
-    /// What the flows that were there had done when counting began, in their order.
+    /// Sums of the flows that existed when counting began, in their order.
     at_warmup: Vec<Done>,
     slices: Vec<Slice>,
     /// Bytes of each flow in each slice: slice, flow, bytes.
     shares: Vec<(u32, u32, u64)>,
     slice_start: Instant,
-    /// What each flow had got then, if there are flows without end: nobody asks for that of others.
+    /// Bytes each flow had got when the slice began; kept only if there are endless flows.
     at_slice: Vec<u64>,
     delivered_before: u64,
     warmup: Instant,
-    /// Whether all shares are kept, however many: for who joins them with those of other parts.
+    /// Whether shares are kept without limit, to be joined with those of other parts.
     keeps_all: bool,
 }
 
@@ -140,7 +140,7 @@ impl Flows {
                 stall: Duration::ZERO,
             });
         }
-        // What was waited for on its earlier connections counts as far as it lies after the warm-up.
+        // A wait on earlier connections of the flow counts only as far as it lies after the warm-up.
         c.stats.last_delivery = c.stats.last_delivery.max(self.warmup);
         self.flows[row].place = place;
         c.stats.row = u32::try_from(row).unwrap_or(NO_ROW);
@@ -202,7 +202,7 @@ impl Flows {
         self.begin_slice(now, connections, delivered);
     }
 
-    /// To be called when all connections are retired.
+    /// Writes the figures and tables, once all connections are retired.
     pub(super) fn report(&self, slice: Duration, end: Instant, out: &mut Tables) {
         self.report_fairness(slice, out);
         let stalls = sorted(self.flows.iter().filter(|f| f.endless).map(|f| f.stall.as_secs_f64()));

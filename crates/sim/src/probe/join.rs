@@ -1,4 +1,4 @@
-//! What the parts of a run have recorded, put together as if one world had recorded it.
+//! Joins the measurements of a run's parts, as if one world had made them.
 //!
 //! Sums are of whole numbers, so their order is nothing; where a figure is of fractions or a table has an order, parts
 //! have kept what it takes to do as one world would have: by time, and at the same instant in the order of the parts.

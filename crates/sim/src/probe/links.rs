@@ -20,8 +20,8 @@ struct Counts {
     reported: Reported,
 }
 
-/// What a discipline says of itself. What it did to packets of the other direction, as admission control does, is in
-/// these counts and in those of the other link.
+/// Counts that a discipline reports about itself. Its work on packets of the other direction, as in admission control,
+/// is in these counts and in those of the other link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reported {
     clamped: u64,
@@ -45,7 +45,7 @@ impl Reported {
 
 impl Counts {
     fn of(link: &mut SimLink, now: Instant) -> (Self, Option<QueueReport>) {
-        // What is being sent at present keeps the link busy beyond now.
+        // The packet being sent at present keeps the link busy beyond now.
         let ahead = link.busy_until().since(now);
         let report = link.discipline_mut().map(|q| q.discipline.report(now));
         let reported = report.as_ref().map(Reported::of).unwrap_or_default();
@@ -71,7 +71,7 @@ pub(super) struct LinkEnd {
     changing: Option<Changed>,
 }
 
-/// What there is to tell of a link whose rate changes.
+/// Measurements that only a link with a changing rate has.
 struct Changed {
     figures: Figures,
     sojourn: Histogram,

@@ -8,14 +8,14 @@ use crate::statistics::{mean, sorted};
 /// Most pages that are kept; further ones are in no figure.
 const MOST: usize = 1 << 24;
 
-/// What became of a page.
+/// Outcome of a page load.
 #[derive(Clone, Copy, Debug)]
 enum PageEnd {
-    /// Under way still.
+    /// The page was still loading at the end of the run.
     Cut,
-    /// All of it came.
+    /// The whole page came, at this instant.
     Whole(Instant),
-    /// A connection broke, so some of it is missing.
+    /// A connection broke, at this instant, so that some of the page is missing.
     Broken(Instant),
 }
 

@@ -1,4 +1,4 @@
-//! What is to be recorded of a run.
+//! Plan of a run's measurements, read from the scenario.
 
 use crate::ids::LinkId;
 use narrows_scenario::calls::LAST;
@@ -9,12 +9,12 @@ use narrows_units::{Duration, Instant, Rate};
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     pub(crate) name: String,
-    /// Its place in the network.
+    /// Place of the link in the network.
     pub(crate) link: LinkId,
     pub(crate) rate: Rate,
 }
 
-/// What to record, of which world.
+/// Plan of the measurements of one world.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbePlan {
     /// When counting begins.
@@ -29,11 +29,11 @@ pub(crate) struct ProbePlan {
     pub(crate) bursts: bool,
     /// Whether each timeout, fast retransmit and probe is wanted.
     pub(crate) repairs: bool,
-    /// How often series are sampled.
+    /// Time between two samples of the series.
     pub(crate) interval: Duration,
-    /// Which series.
+    /// Series to sample.
     pub(crate) series: Vec<Series>,
-    /// From which length on a user's stall is counted.
+    /// Lengths from which on a user's stall is counted.
     pub(crate) stalls: Vec<Duration>,
     /// Names of the classes, in their order.
     pub(crate) classes: Vec<String>,
@@ -43,7 +43,7 @@ pub(crate) struct ProbePlan {
     pub(crate) capture: Vec<usize>,
     /// Payload of a full packet of the first class, bytes.
     pub(crate) mss: u32,
-    /// Objects that are told of apart.
+    /// Groups of objects with figures of their own.
     pub(crate) groups: Vec<Group>,
 }
 
@@ -72,7 +72,7 @@ impl Default for ProbePlan {
 }
 
 impl ProbePlan {
-    /// As the scenario has it. Links of the world are numbered as those of the scenario.
+    /// Reads the plan from `scenario`. Links of the world are numbered as those of the scenario.
     pub(crate) fn of(scenario: &Scenario) -> Self {
         let links = (0..).zip(&scenario.topology.links);
         let fewest = scenario.duration.as_nanos() / MOST_SAMPLES;

@@ -1,4 +1,4 @@
-//! What TCP's senders sent again and what made them, one by one: what a diagnosis of a capture is measured against.
+//! Log of the repairs of TCP senders and their causes: the truth against which a diagnosis of a capture is measured.
 
 use core::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::report::{Tables, integers, numbers, words};
 use crate::ids::HostId;
 use crate::packet::{Label, address};
 
-/// So many are kept.
+/// Most repairs kept; later ones are left out.
 const MOST: usize = 4 << 20;
 
 /// A timeout, a fast retransmit or a tail-loss probe.
@@ -22,7 +22,7 @@ struct Repair {
     event: TcpEvent,
 }
 
-/// All of them, if they are wanted.
+/// Log of all repairs, empty unless they are wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Repairs {
     pub(super) on: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Repairs {
 }
 
 impl Repairs {
-    /// An end whose packets begin with `label` told this.
+    /// Adds an event of an end whose packets begin with `label`.
     pub(crate) fn note(&mut self, at: Instant, label: &Label, event: TcpEvent) {
         if self.on && self.list.len() < MOST {
             let (from, to) = ((label.src, label.ports.0), (label.dst, label.ports.1));
@@ -43,7 +43,7 @@ impl Repairs {
         self.list.extend(other.list);
     }
 
-    /// All parts are there.
+    /// Orders the repairs by time, when all parts are there, and drops those beyond the limit.
     pub(super) fn settle(&mut self) {
         self.list.sort_by_key(|repair| repair.at);
         self.list.truncate(MOST);

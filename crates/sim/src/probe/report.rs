@@ -32,7 +32,7 @@ impl Tables {
         }
     }
 
-    /// The same of a histogram of nanoseconds.
+    /// Adds `STEM_p50_s` and the like, of a histogram of nanoseconds.
     pub(super) fn histogram(&mut self, stem: &str, h: &Histogram, which: &[Which]) {
         for (suffix, q) in which {
             self.put(format!("{stem}_{suffix}_s"), h.quantile(*q).map(|ns| ns as f64 / 1e9));

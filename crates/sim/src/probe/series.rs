@@ -10,7 +10,7 @@ use super::windows::Windows;
 use crate::connection::Connection;
 use crate::network::Network;
 
-/// What a link did in an interval.
+/// Work of a link in one interval.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     sent_bytes: u64,
@@ -74,7 +74,7 @@ impl Samples {
         self.at.windows(2).zip(list.iter().skip(1)).map(rate).fold(0.0, f64::max)
     }
 
-    /// Those of several parts, taken at the same times; flows have new numbers.
+    /// Joins the samples of several parts, taken at the same times; `numbers` gives the flows' new numbers, by part.
     pub(super) fn join(parts: Vec<Self>, numbers: &[Vec<u32>]) -> Self {
         let mut windows = Vec::with_capacity(parts.len());
         let mut all: Option<Self> = None;
@@ -84,7 +84,7 @@ impl Samples {
                 all = Some(part);
                 continue;
             };
-            // Of links of other parts a part has zeros.
+            // A part has zeros for links of other parts, so each sum is the value of the one part that has the link.
             for (own, more) in all.queue.iter_mut().flatten().zip(part.queue.iter().flatten()) {
                 (own.0, own.1) = (own.0 + more.0, own.1 + more.1);
             }

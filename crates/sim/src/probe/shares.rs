@@ -1,4 +1,4 @@
-//! What the users of a group got, slice by slice: sessions of files back to back have a share as long flows have one.
+//! Shares of a group's users, slice by slice: sessions of files back to back have a share as long flows have one.
 //!
 //! Only where a group asks for it; elsewhere nothing is kept and nothing counted.
 
@@ -18,11 +18,11 @@ struct Sharers {
     name: String,
     users: Vec<Range<usize>>,
     indices: Vec<f64>,
-    /// What each got in each slice, if all of it is kept.
+    /// Bytes of each user in each slice, if kept.
     got: Vec<Vec<u64>>,
 }
 
-/// What each user got.
+/// Bytes that each user got.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     groups: Vec<Sharers>,
@@ -32,7 +32,7 @@ pub(super) struct Shares {
     delivered: Vec<u64>,
     at_slice: Vec<u64>,
     at_warmup: Vec<u64>,
-    /// Whether what each got is kept: for who adds what users of other parts got.
+    /// Whether shares by slice are kept, to be joined with those of other parts.
     keeps_all: bool,
 }
 
@@ -100,7 +100,7 @@ impl Shares {
         self.keeps_all = true;
     }
 
-    /// Adds what the users of another part got, the first of whom has place `first` now.
+    /// Adds the shares of another part's users, the first of whom has place `first` now.
     pub(super) fn absorb(&mut self, other: Self, first: usize) {
         let lists = [&mut self.delivered, &mut self.at_slice, &mut self.at_warmup];
         for (own, more) in lists.into_iter().zip([other.delivered, other.at_slice, other.at_warmup]) {
@@ -112,7 +112,7 @@ impl Shares {
         }
     }
 
-    /// All parts are there: makes the indices of what was kept.
+    /// Computes the indices of the shares kept, when all parts are there.
     pub(super) fn settle(&mut self) {
         for group in &mut self.groups {
             group.indices = core::mem::take(&mut group.got).iter().map(|got| jain(got)).collect();
@@ -137,7 +137,7 @@ impl Shares {
     }
 }
 
-/// What came to a user since `before`: nothing to one nobody heard of.
+/// Bytes that came to a user since `before`; zero for a user who is not known.
 fn since(user_index: Option<usize>, now: &[u64], before: &[u64]) -> u64 {
     let of = |list: &[u64]| user_index.and_then(|i| list.get(i)).copied().unwrap_or(0);
     of(now) - of(before)

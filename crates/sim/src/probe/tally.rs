@@ -1,4 +1,4 @@
-//! What connections did together: by class of the traffic, and by size.
+//! Sums over connections: by class of the traffic, by group, and by size.
 
 use narrows_scenario::Group;
 use narrows_tcp::EndpointCounters;
@@ -28,13 +28,13 @@ pub(super) struct Tally {
     pub(super) syn_retries: u64,
     /// Data segments dropped by a discipline or lost on a wire.
     pub(super) lost: u64,
-    /// What QUIC's senders believe: packets lost, of them those that came nevertheless, series of probe timeouts that
-    /// were not needed.
+    /// Beliefs of QUIC's senders: packets declared lost, those among them that arrived, and needless series of probe
+    /// timeouts.
     pub(super) quic: Option<[u64; 3]>,
 }
 
 impl Tally {
-    /// What one connection did so far.
+    /// Counts of one connection so far; `lost` of its data segments were lost.
     pub(super) fn of(c: &Connection, lost: u64) -> Self {
         let k: EndpointCounters = c.ends.counters(DATA);
         let syn_retries =
@@ -76,7 +76,7 @@ impl Tally {
         self.each(other, |a, b| a + b)
     }
 
-    /// What was added since `earlier`.
+    /// Differences of the counts since `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         self.each(earlier, |a, b| a - b)
     }
@@ -87,7 +87,8 @@ impl Tally {
     }
 }
 
-/// By class, by group, and of small, middling and large objects; what has no end, or is written to, is large.
+/// Sums by class, by group, and by size: small, middling and large objects. Flows without end, or written to, are
+/// large.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tallies {
     classes: Vec<Tally>,
@@ -98,7 +99,7 @@ pub(super) struct Tallies {
 impl Tallies {
     pub(super) fn add(&mut self, c: &Connection, lost: u64, groups: &[Group]) {
         let (class, tally) = (usize::from(c.class), Tally::of(c, lost));
-        // One that is written to grows, and would be small in one sum and large in the next.
+        // A connection that is written to grows: counted by size it would be small in one sum and large in the next.
         let size = if c.stats.row == NO_ROW { c.object() } else { u64::MAX };
         self.groups.resize(groups.len(), Tally::default());
         for (sum, _) in self.groups.iter_mut().zip(groups).filter(|(_, group)| group.has(class, size)) {

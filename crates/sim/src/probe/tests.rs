@@ -36,7 +36,7 @@ enum Act {
     Tell(u32, usize, TcpEvent),
     Write(u32, u64),
     Retire(u32),
-    /// A datagram of so many bytes from host 0 to host 1.
+    /// A datagram of this many bytes from host 0 to host 1.
     Datagram(u64),
 }
 
@@ -243,9 +243,9 @@ fn objects_by_hand() {
         (3.0, delivered(0, 500)),
         (9.0, delivered(0, 700)),
         (9.2, Act::Tell(0, DATA, TcpEvent::Acked { bytes: 1200 })),
-        // One that never stands.
+        // An object whose connection is never established.
         (2.0, object(1, 30_000)),
-        // One that fails at 12 s and stands at the second attempt.
+        // An object whose connection fails at 12 s and is established at the second attempt.
         (4.0, object(2, 2000)),
         (12.0, Act::Tell(2, RECEIVER, TcpEvent::Failed)),
         (12.0, Act::Retire(2)),

@@ -18,15 +18,15 @@ const MOST: usize = 1 << 24;
 /// Most buckets of sizes in a table.
 const MOST_BUCKETS: u64 = 1000;
 
-/// How a transfer ended.
+/// Outcome of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TransferEnd {
     Done,
     /// Given up by its sender.
     Failed,
-    /// Under way at the end of the run, or stopped by its application.
+    /// The end of the run, or the application, stopped the transfer.
     Cut,
-    /// Failed and was tried again: the later transfer tells of it.
+    /// The connection failed and the transfer was tried again; a later row has the rest.
     TriedAgain,
 }
 
@@ -34,7 +34,7 @@ enum TransferEnd {
 #[derive(Clone, Copy, Debug)]
 struct Row {
     start: Instant,
-    /// Without header.
+    /// Size of the object without the header.
     size: u64,
     connected: Duration,
     first_byte: Duration,
@@ -64,11 +64,11 @@ pub(super) fn stalls(s: &FlowStats, end: Instant, due: bool) -> (Duration, Durat
     (s.first_stall.max(s.longest_stall).max(tail), first.max(s.longest_stall).max(tail_connected))
 }
 
-/// All transfers.
+/// Rows of all transfers, and counts of those beyond the limit.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     rows: Vec<Row>,
-    /// Failed ones nobody has tried again yet, by place.
+    /// Places of failed transfers that have not been tried again yet.
     failed: Vec<usize>,
     unkept: u64,
     /// When each row was written, if rows of other parts are to be put in between.
@@ -81,7 +81,7 @@ impl Transfers {
         self.ends = Some(Vec::new());
     }
 
-    /// Those of all parts in the order in which they were over.
+    /// Joins the transfers of all parts, in the order in which they ended.
     pub(super) fn join(parts: Vec<Self>) -> Self {
         let mut order: Vec<(Instant, usize, usize)> = Vec::new();
         for (number, part) in parts.iter().enumerate() {
@@ -190,7 +190,7 @@ impl Transfers {
     }
 }
 
-/// How long a finished transfer took, in seconds.
+/// Duration of a finished transfer, seconds; `None` for others.
 fn time(row: &&Row) -> Option<f64> {
     (row.outcome == TransferEnd::Done).then(|| row.end.as_secs_f64())
 }
@@ -214,7 +214,7 @@ fn figures(rows: &[&Row], out: &mut Tables) {
     out.quantiles("first_byte", &sorted(first.map(|r| r.first_byte.as_secs_f64())), &[P50, P99]);
 }
 
-/// How long finished transfers took: all, small and large ones.
+/// Writes the durations of finished transfers: of all, small and large ones.
 fn times(rows: &[&Row], out: &mut Tables) {
     let times = |keep: &dyn Fn(&Row) -> bool| sorted(rows.iter().filter(|r| keep(r)).filter_map(time));
     let all = times(&|_| true);
@@ -233,7 +233,7 @@ fn group_figures(group: &Group, rows: &[&Row], out: &mut Tables) {
     spread_of(&name, &sorted(own().filter_map(time)), out);
     let acked = own().filter(|r| r.acked != NONE).map(|r| r.acked.as_secs_f64());
     spread_of(&format!("{name}_acked"), &sorted(acked), out);
-    // What was cut off stalled too.
+    // Transfers that the end of the run cut off stalled too.
     let all = rows.iter().filter(|r| group.has(r.class.into(), r.size));
     let stalls = sorted(all.map(|r| r.stall.as_secs_f64()));
     let stem = format!("{name}_stall");
@@ -260,7 +260,7 @@ fn spread_of(stem: &str, times: &[f64], out: &mut Tables) {
     out.put(format!("{stem}_below_mean"), times.partition_point(|t| *t <= mean) as f64 / n);
 }
 
-/// How long nothing came.
+/// Writes the times in which nothing came.
 fn silent(rows: &[&Row], out: &mut Tables) {
     let stalls = sorted(rows.iter().map(|r| r.stall.as_secs_f64()));
     out.quantiles("stall", &stalls, &[P50, P90, P99, MAX]);

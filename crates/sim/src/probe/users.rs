@@ -1,4 +1,4 @@
-//! What users feel: how long nothing at all came to them, and how long the first connection took.
+//! Experience of users: how long they received nothing at all, and how long the first connection took.
 
 use narrows_units::{Duration, Instant};
 
@@ -26,7 +26,7 @@ struct User {
 #[derive(Debug, Default)]
 pub(super) struct Users {
     heard: Vec<User>,
-    /// Where each is in `heard`, by number; [`NOBODY`] for those who are not.
+    /// Place of each user in `heard`, by number; [`NOBODY`] for users not heard of.
     indices: Vec<u32>,
 }
 
@@ -46,7 +46,7 @@ impl Users {
         first
     }
 
-    /// Where a user is, if it was heard of.
+    /// Index of a user; `None` for a user not heard of.
     pub(super) fn user_index(&self, number: usize) -> Option<usize> {
         self.indices.get(number).filter(|index| **index != NOBODY).map(|index| *index as usize)
     }

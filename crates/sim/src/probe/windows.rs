@@ -10,9 +10,9 @@ use super::report::{Tables, integers, numbers};
 use crate::connection::Connection;
 use crate::statistics::mean;
 
-/// Flows of which windows are kept: the first so many of those that last.
+/// Number of lasting flows, counted from the first, whose windows are kept.
 const FLOWS: u32 = 100;
-/// Most rows.
+/// Most rows kept.
 const MOST: usize = 1 << 22;
 
 /// The window of a flow.
@@ -30,7 +30,7 @@ pub(super) struct Windows {
     rows: Vec<Window>,
     /// Row by row, where there is something.
     estimates: Vec<(usize, CcEstimates)>,
-    /// From when on windows were no longer kept.
+    /// Instant from which on windows were no longer kept.
     cut: Option<Instant>,
 }
 
@@ -48,7 +48,7 @@ impl Windows {
         }
     }
 
-    /// Those of several parts, of the first flows by their new numbers.
+    /// Joins the windows of several parts; keeps the first flows by their new numbers.
     pub(super) fn join(parts: Vec<Self>, numbers: &[Vec<u32>]) -> Self {
         let cut = parts.iter().filter_map(|part| part.cut).min();
         let mut rows = Vec::new();
@@ -101,7 +101,7 @@ impl Windows {
         }
     }
 
-    /// One of the estimates, in every row; NaN where there is none.
+    /// Column of one of the estimates, for all rows; NaN where there is none.
     fn column(&self, name: &str, value: impl Fn(&CcEstimates) -> f64) -> crate::results::Column {
         let mut values = vec![f64::NAN; self.rows.len()];
         for (row, estimates) in &self.estimates {
@@ -122,7 +122,7 @@ impl Windows {
 
     /// The last windows before they fell, of all flows.
     fn peaks(&self, counts: impl Fn(&Window) -> bool) -> Vec<f64> {
-        // Of each flow the window before, and whether it had not fallen to it.
+        // Previous window of each flow, and whether it was reached without a fall.
         let mut before = [(0.0, false); FLOWS as usize];
         let mut peaks = Vec::new();
         for w in &self.rows {

@@ -1,14 +1,13 @@
-//! What a receiver knows of losses: which packets are missing, the events they make, and their rate (RFC 5348, section
-//! 5).
+//! Loss history of a receiver: missing packets, the loss events they make, and their rate (RFC 5348, section 5).
 
 use std::collections::VecDeque;
 
 use narrows_units::{Duration, Instant};
 
-/// So many packets after a missing one tell that it is lost (section 5.1).
+/// Packets after a missing one that show it to be lost (section 5.1).
 const NDUPACK: u8 = 3;
 
-/// What an interval counts, the latest first (section 5.4).
+/// Weights of the loss intervals, the latest first (section 5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
 /// A packet that others have overtaken.
@@ -34,7 +33,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// A packet came; `rtt` is the sender's. Whether an event began with a loss it tells of.
+    /// Takes a packet that came; `rtt` is the sender's. Returns whether the packet shows a loss that begins an event.
     pub(super) fn arrived(&mut self, now: Instant, seq: u64, rtt: Duration) -> bool {
         let Some((highest, before)) = self.highest.filter(|(highest, _)| seq > *highest) else {
             self.missing.retain(|m| m.seq != seq);
@@ -56,7 +55,8 @@ impl Losses {
         lost.iter().fold(false, |began, lost| self.lost(lost, rtt) | began)
     }
 
-    /// What is lost within a round trip of an event's first loss belongs to it (section 5.2).
+    /// Counts a lost packet; true if it begins a loss event. Losses within a round trip of an event's first belong to
+    /// that event (section 5.2).
     fn lost(&mut self, lost: &Missing, rtt: Duration) -> bool {
         match self.event {
             Some((_, at)) if lost.at <= at + rtt => return false,
@@ -75,7 +75,7 @@ impl Losses {
         self.event.is_some() && self.intervals.is_empty()
     }
 
-    /// What the first loss ended: packets (section 6.3.1).
+    /// Sets the interval that the first loss ended, in packets (section 6.3.1).
     pub(super) fn first_interval(&mut self, packets: f64) {
         self.intervals.push_front(packets);
     }

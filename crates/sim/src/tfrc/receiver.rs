@@ -131,7 +131,7 @@ mod tests {
         );
         assert!(receiver.expire(at(149)).is_none());
         let next = receiver.expire(at(150)).unwrap();
-        // Of the last 100 ms, without what came 100 ms ago: two packets.
+        // The last 100 ms hold two packets, without the one that came 100 ms ago.
         assert_eq!((next.of, next.delay, next.received), (at(40), Duration::from_millis(60), 10_000.0));
         assert!(receiver.expire(at(250)).is_none());
     }

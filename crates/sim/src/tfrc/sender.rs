@@ -17,9 +17,9 @@ pub(super) struct Sender {
     pub(super) rtt: Option<Duration>,
     /// When the rate was doubled last, tld.
     doubled: Instant,
-    /// What the receiver told within the last two round trips, X_recv_set.
+    /// Receive rates reported within the last two round trips, X_recv_set.
     received: Vec<(Instant, f64)>,
-    /// Loss events a packet, as the receiver told last.
+    /// Loss events per packet, as last reported by the receiver.
     pub(super) loss: f64,
     last_sent: Option<Instant>,
     pub(super) sent: u64,
@@ -45,7 +45,7 @@ impl Sender {
         }
     }
 
-    /// From now on there is something to send, always.
+    /// Begins to send; there is always data from now on.
     pub(super) fn begin(&mut self, now: Instant) {
         self.silent_at = now + Duration::from_secs(2);
     }
@@ -77,7 +77,7 @@ impl Sender {
         if self.silent_at == Instant::FAR_FUTURE { self.silent_at } else { self.due().min(self.silent_at) }
     }
 
-    /// The receiver tells what it got (section 4.3). Gives the round trip.
+    /// Takes the receiver's feedback (section 4.3). Returns the round trip.
     pub(super) fn hear(&mut self, now: Instant, feedback: &Feedback) -> Duration {
         let sample = now.since(feedback.of).saturating_sub(feedback.delay);
         let first = self.rtt.is_none();

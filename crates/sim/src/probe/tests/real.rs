@@ -1,4 +1,4 @@
-//! What probes tell of real TCP through a thin link.
+//! Probes measure real TCP through a thin link.
 
 use super::*;
 
