@@ -22,16 +22,16 @@ use crate::LogEntry;
 /// Most requests of a log: 24 bytes each in memory.
 const MOST: usize = 20_000_000;
 
-/// What is wrong with a log: the line, the field, and what was expected of it.
+/// Fault in a log: the line, the field, the text found and the text expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogError {
     /// The first line is 1; 0 where the whole log is meant.
     pub line: usize,
     /// Name of the field.
     pub field: &'static str,
-    /// What stands there, cut short.
+    /// Text of the field, cut short.
     pub found: String,
-    /// What would be right.
+    /// Description of a valid field.
     pub expected: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for LogError {
 }
 impl std::error::Error for LogError {}
 
-/// How a log's lines are written.
+/// Format of a log's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Squid,
@@ -55,13 +55,13 @@ enum Form {
 
 /// A line that counts.
 struct LogLine<'a> {
-    /// Of the request, nanoseconds since some beginning.
+    /// Time of the request in nanoseconds, from an arbitrary origin.
     at: i128,
     client: &'a str,
     bytes: u64,
 }
 
-/// A field's name, what stands there, and what was expected.
+/// A field's name, its text, and a description of a valid one.
 type Wrong<'a> = (&'static str, &'a str, &'static str);
 
 /// The requests of `text` by time, clients numbered in order of appearance.
@@ -104,7 +104,7 @@ pub fn parse(text: &str) -> Result<Vec<LogEntry>, LogError> {
     Ok(lines.iter().map(entry).collect())
 }
 
-/// The form of a log whose first line this is.
+/// Format of a log, recognised by its first line.
 fn form_of(line: &str) -> Form {
     if line.split_whitespace().next().is_some_and(|word| nanos(word).is_some()) {
         Form::Squid
@@ -182,7 +182,7 @@ fn count(bytes: &str) -> Result<u64, Wrong<'_>> {
     bytes.parse().ok().filter(|b| *b < 1 << 50).ok_or(("bytes", bytes, BYTES))
 }
 
-/// What follows a quoted string, in which a backslash takes the next character's meaning away.
+/// Returns the text after a quoted string, in which a backslash escapes the next character.
 fn after_request(text: &str) -> Option<&str> {
     let quoted = text.trim_start().strip_prefix('"')?;
     let mut escaped = false;
@@ -238,11 +238,11 @@ fn days(year: i64, month: usize, day: i64) -> i64 {
     (year - 1970) * 365 + leap + BEFORE[month] + day - 1
 }
 
-/// What the fuzz target `access_log` runs: whatever is taken for a log has an order, a beginning, and clients by
-/// number.
+/// Entry of the fuzz target `access_log`: entries of an accepted log are ordered by time, begin at zero, and number
+/// their clients.
 ///
 /// # Panics
-/// If one of these is not so.
+/// If one of these properties does not hold.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn fuzz(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);

@@ -1,6 +1,6 @@
-//! Who of those that come has which address, in the simulator as in the lab.
+//! Assignment of addresses to users who come and go, in the simulator as in the lab.
 
-/// The addresses of a group, from 0 on: each who comes takes the next in turn that nobody has, or, if all are taken,
+/// The addresses of a group, from 0 on. A user who arrives takes the next free address in turn, or, if all are taken,
 /// the next in turn.
 #[derive(Clone, Debug)]
 pub struct Addresses {
@@ -9,13 +9,13 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// So many; at least one.
+    /// Creates a group of `count` addresses, at least one.
     #[must_use]
     pub fn new(count: u32) -> Self {
         Self { taken: vec![0; count.max(1) as usize], turn: 0 }
     }
 
-    /// Somebody comes and has this one.
+    /// Gives an address to a user who arrives.
     pub fn take(&mut self) -> u32 {
         let n = self.taken.len();
         let free = (0..n).map(|i| (self.turn + i) % n).find(|at| self.taken[*at] == 0);
@@ -25,7 +25,7 @@ impl Addresses {
         at as u32
     }
 
-    /// Somebody who had this one goes.
+    /// Takes back the address of a user who leaves.
     pub fn give_back(&mut self, address: u32) {
         self.taken[address as usize] -= 1;
     }

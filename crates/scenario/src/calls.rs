@@ -26,9 +26,9 @@ pub const LAST: Duration = Duration::from_secs(1);
 /// The way of a call's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallWay {
-    /// From `from`, the server, to the user.
+    /// The way from `from`, the server, to the user.
     Down,
-    /// From the user to the server.
+    /// The way from the user to the server.
     Up,
 }
 
@@ -36,7 +36,7 @@ impl CallWay {
     /// The two ways in the order of tables.
     pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
 
-    /// As figures call it.
+    /// Word for the way in figures.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -71,10 +71,10 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All.
+    /// Patterns in the order of their words.
     pub const ALL: [Self; 3] = [Self::Steady, Self::Spurts, Self::Answered];
 
-    /// In a word.
+    /// Word for the pattern.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -227,7 +227,7 @@ mod tests {
         CallShape::NAMED.iter().find(|(n, _)| *n == name).unwrap().1
     }
 
-    /// Bits per second of IP with so many bytes more per packet.
+    /// Bits per second of IP with `overhead` more bytes per packet.
     fn kbps(call: CallShape, way: CallWay, overhead: u32) -> f64 {
         f64::from(call.packet(way) + overhead) * 8e-3 / call.interval.as_secs_f64()
     }

@@ -18,66 +18,66 @@ use crate::model;
 use crate::quantity;
 use crate::read::Reader;
 
-/// What is claimed.
+/// A claim about the results: its sentence, source, expression and bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// The sentence.
     pub text: String,
-    /// Where it is from, as `TAQ, Fig. 8`; empty if it is our own.
+    /// Source of the sentence, as `TAQ, Fig. 8`; empty if it is our own.
     pub source: String,
-    /// Which sentence of the source it judges, as `4.2: light load`; empty if none.
+    /// Sentence of the source that the claim judges, as `4.2: light load`; empty if none.
     pub sentence: String,
     /// Whether it is the verdict on that sentence.
     pub reading: Reading,
-    /// What the source has there, as `0.384 s`; empty if it gives no number.
+    /// Value given by the source, as `0.384 s`; empty if it gives no number.
     pub paper: String,
     /// The expression.
     pub formula: Formula,
-    /// What every element of its value must fulfil.
+    /// Bound that every element of the expression's value must meet.
     pub bound: Bound,
     /// The reason for the bound's tolerance.
     pub why: String,
-    /// What we expect to come out.
+    /// Outcome that we expect.
     pub expect: ClaimOutcome,
-    /// What still holds where the bound does not but the direction is right.
+    /// Weaker bound, met if only the direction is right; `None` if there is no such grade.
     pub direction: Option<Bound>,
     /// Why less than "holds" is expected.
     pub reason: String,
     path: String,
 }
 
-/// What a value must be.
+/// Bound on a value. NaN meets none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// At least this.
+    /// The value is at least this.
     AtLeast(f64),
-    /// More than this.
+    /// The value is more than this.
     More(f64),
-    /// At most this.
+    /// The value is at most this.
     AtMost(f64),
-    /// Less than this.
+    /// The value is less than this.
     Less(f64),
-    /// From the first to the second, both included.
+    /// The value lies between the two, both included.
     Within(f64, f64),
 }
 
-/// What came out, from worst to best.
+/// Outcome of a claim, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimOutcome {
-    /// Neither the bound nor the direction.
+    /// Neither the bound nor the direction holds.
     Fails,
-    /// The direction only.
+    /// The direction holds, the bound does not.
     Direction,
-    /// The bound.
+    /// The bound holds.
     Holds,
 }
 
-/// What a claim counts as. Only [`Reading::Paper`] is a verdict on the paper: each of its sentences has one.
+/// Standing of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reading {
     /// A sentence of the paper, read as faithfully as its text allows.
     Paper,
-    /// Such a sentence read otherwise, or under other settings: sensitivity.
+    /// A sentence of the paper under another reading, or under other settings: sensitivity.
     Variant,
     /// A bound of our own, or our own algorithm judged by the paper's words.
     Ours,
@@ -86,9 +86,9 @@ pub enum Reading {
 /// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// As in [`crate::Run::coords`].
+    /// Coordinates, as in [`crate::Run::coords`].
     pub coords: BTreeMap<String, String>,
-    /// As in [`crate::Run::seed`].
+    /// Seed, as in [`crate::Run::seed`].
     pub seed: u64,
     /// Figures by name; NaN where there is none.
     pub metrics: BTreeMap<String, f64>,
@@ -97,16 +97,16 @@ pub struct Sample {
 /// The coordinates that are left of a point.
 pub type Labels = BTreeMap<String, String>;
 
-/// How a claim fared.
+/// Judgment of a claim on the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgment {
-    /// What came out.
+    /// Outcome of the claim.
     pub outcome: ClaimOutcome,
-    /// Whether that is what the file expects.
+    /// Whether the outcome is the one the file expects.
     pub as_expected: bool,
     /// The element farthest from the bound, or nearest to breaking it, and its labels.
     pub worst: (Labels, f64),
-    /// All elements.
+    /// Value and labels of each element.
     pub elements: Vec<(Labels, f64)>,
 }
 
@@ -123,7 +123,7 @@ impl Bound {
         }
     }
 
-    /// How much room is left; negative where it is broken.
+    /// Distance from `x` to the bound; negative where the bound is broken.
     fn room(self, x: f64) -> f64 {
         match self {
             _ if x.is_nan() => f64::NEG_INFINITY,
@@ -175,15 +175,15 @@ impl fmt::Display for Bound {
 const OUTCOMES: [(&str, ClaimOutcome); 3] =
     [("holds", ClaimOutcome::Holds), ("direction", ClaimOutcome::Direction), ("fails", ClaimOutcome::Fails)];
 
-/// As files and reports call them.
+/// Words for the readings in files and reports.
 const READINGS: [(&str, Reading); 3] =
     [("paper", Reading::Paper), ("variant", Reading::Variant), ("ours", Reading::Ours)];
 
 impl Reading {
-    /// In the order in which they are told.
+    /// Readings in the order of reports.
     pub const ALL: [Self; 3] = [Self::Paper, Self::Variant, Self::Ours];
 
-    /// As files and reports call it.
+    /// Word for the reading in files and reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         READINGS[self as usize].0
@@ -282,7 +282,7 @@ impl Formula {
         Ok(Self { text: text.to_owned(), parsed })
     }
 
-    /// As it was given.
+    /// Text of the formula, as given.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -296,7 +296,8 @@ impl Formula {
         found
     }
 
-    /// Its value at each point, with the labels that are left; a single one without labels if it comes to a number.
+    /// Value of the formula at each point, with the labels that are left; a single one without labels if it comes to a
+    /// number.
     ///
     /// # Errors
     /// Names the place in it: a metric that does not exist, points that do not match.

@@ -1,4 +1,4 @@
-//! What is wrong with a file, in one sentence: the file, the key, the value, the remedy.
+//! Errors in a scenario file, one sentence each: the file, the key, the value, the remedy.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Error {
         Self::new(key, format!("= {value}: {}", e.problem))
     }
 
-    /// The same, told of a file.
+    /// Adds the name of the file.
     #[must_use]
     pub(crate) fn in_file(mut self, file: Option<&Path>) -> Self {
         self.file = file.map(Path::to_path_buf);

@@ -1,4 +1,4 @@
-//! What a file says: a scenario, what to vary, which seeds, and what is claimed of the results.
+//! Experiments: a scenario file read into the scenario, its sweep, its seeds and its claims.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ use crate::{Claim, Error, Labels, Run, Scenario, Thin, TrafficKind, Transport};
 pub struct Experiment {
     /// Names the result files.
     pub name: String,
-    /// One run for each, at every point of the sweep.
+    /// Seeds, with one run for each at every point of the sweep.
     pub seeds: Vec<u64>,
-    /// What is claimed of the results.
+    /// Claims about the results.
     pub claims: Vec<Claim>,
-    /// Where the text came from.
+    /// Path of the file; `None` for an experiment given as text.
     pub file: Option<PathBuf>,
-    /// What is the same at all points; variables still inside.
+    /// Settings common to all points, with variables not yet filled in.
     table: Table,
     axes: Vec<Axis>,
 }
 
-/// What the lab can make of an experiment.
+/// Form of an experiment that the lab can run.
 #[derive(Clone, Debug)]
 pub struct ForLab {
     /// Resolved with the first discipline.
@@ -58,7 +58,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// The same from text, which names no other files.
+    /// Reads an experiment from text, which names no other files; `sets` as in [`Experiment::load`].
     ///
     /// # Errors
     /// Names the key, the value and what was expected.
@@ -94,7 +94,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// How many points the sweep has; one if nothing is swept.
+    /// Number of points of the sweep; one if nothing is swept.
     #[must_use]
     pub fn points(&self) -> u64 {
         self.axes.iter().fold(1, |n, axis| n.saturating_mul(axis.points.len() as u64))
@@ -115,7 +115,7 @@ impl Experiment {
         let mut runs = Vec::new();
         for at in 0..self.points() {
             let resolve = |at| self.resolve(&self.places(at), Target::Simulator, &read);
-            // What is wrong at the first point and at the last has nothing to do with the point.
+            // An error that is the same at the first and the last point does not depend on the point.
             let (coords, scenario) = resolve(at).map_err(|(_, e)| match resolve(self.points() - 1) {
                 Err((_, last)) if at == 0 && (&last.key, &last.problem) == (&e.key, &e.problem) => {
                     Error { point: String::new(), ..e }
@@ -161,7 +161,7 @@ impl Experiment {
         Ok(ignored)
     }
 
-    /// What the lab can make of it.
+    /// Converts the experiment to the form that the lab can run.
     ///
     /// # Errors
     /// If the essence cannot be had there: another topology than the thin link, other traffic than its users can make,

@@ -20,11 +20,11 @@ pub(crate) struct Name {
     pub name: String,
     pub over: Over,
     pub filters: Vec<Filter>,
-    /// Where it stands, counted in characters from 1.
+    /// Position in the text, counted in characters from 1.
     pub at: usize,
 }
 
-/// What to make of several seeds.
+/// Rule by which the values of several seeds become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Over {
     #[default]
@@ -149,7 +149,7 @@ pub(crate) fn of_many(function: &str) -> Option<fn(&[f64]) -> f64> {
     })
 }
 
-/// All functions, for errors.
+/// Names of all functions, for errors.
 pub(crate) const FUNCTIONS: [&str; 11] =
     ["abs", "sqrt", "round", "floor", "ceil", "min", "max", "mean", "median", "sum", "count"];
 

@@ -1,4 +1,5 @@
-//! What must hold for any text: no panic, and what is accepted reads again as it is written.
+//! Properties that hold for any text: reading never panics, and the canonical text of an accepted scenario reads as the
+//! same scenario.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From a table in which nothing is left open to a checked [`Scenario`].
+//! Reader of scenarios: from a table in which nothing is left open to a checked [`Scenario`].
 
 mod calls;
 mod edge;
@@ -58,7 +58,7 @@ impl Files<'_> {
     }
 }
 
-/// Who will run it: the lab leaves TCP to the kernel.
+/// Runner of the scenario. The lab leaves TCP to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Simulator,
@@ -66,7 +66,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// What is expected in the place of a discipline that only the other one can run.
+    /// Description of a valid discipline, if only the other runner can run `discipline`; else `None`.
     pub(crate) const fn refuses(self, discipline: &LinkDiscipline) -> Option<&'static str> {
         match (self, discipline) {
             (Self::Simulator, LinkDiscipline::Kernel(_)) => {

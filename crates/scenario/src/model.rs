@@ -26,7 +26,7 @@ const RFC_6298: Backoff = Backoff::EveryTimeout;
 
 const TRANSFER: &[&str] = &["segments", "window", "loss", "rtt"];
 
-/// All of them.
+/// Models that expressions may use.
 pub(crate) const MODELS: [Model; 5] = [
     Model { name: "taq_chain", takes: &["memory", "packets", "loss"], value: taq_chain },
     Model { name: "spreading_b", takes: TRANSFER, value: |x| transfer(x, PAPER, Spreading::b) },

@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         let expected = "a rate in quotes, a number above 0 and a unit, as \"600kbit\" or \"2mbit\"";
         match self.value(key) {
             None => Ok(None),
-            // What an expression gives is a number of bits per second.
+            // An expression gives a number of bits per second.
             Some(Value::Integer(bps)) if (1..=1_000_000_000_000).contains(bps) => {
                 Ok(Some(Rate::from_bps(bps.unsigned_abs())))
             }
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One of some words, as what it stands for.
+    /// Reads one of some words, as the value that it stands for.
     pub(crate) fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Result<Option<T>, Error> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         if let Some((_, value)) = words.iter().find(|(w, _)| *w == text) {

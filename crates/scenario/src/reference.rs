@@ -90,7 +90,7 @@ fn expand(table: &Table) -> Result<(), Error> {
     Experiment::parse(&toml::to_string(table).unwrap(), &[])?.expand().map(drop)
 }
 
-/// The same by the lab, whose pages need a version of HTTP.
+/// Converts the file for the lab, whose pages need a version of HTTP.
 fn in_lab(mut table: Table, heading: &str) -> Result<(), Error> {
     let entry = table["traffic"][0].as_table_mut().unwrap();
     if heading == "### pages" {

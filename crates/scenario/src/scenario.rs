@@ -10,11 +10,11 @@ use crate::{LinkDiscipline, Topology, Traffic};
 /// One point of a sweep under one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Where it lies: each swept key and its value, as `discipline` -> `taq`. Empty if nothing is swept.
+    /// Coordinates of the point: each swept key and its value, as `discipline` -> `taq`. Empty if nothing is swept.
     pub coords: BTreeMap<String, String>,
     /// Decides all that is random.
     pub seed: u64,
-    /// What to run; the same for all seeds of a point.
+    /// Scenario to run, shared by all seeds of a point.
     pub scenario: Arc<Scenario>,
 }
 
@@ -23,11 +23,11 @@ pub struct Run {
 pub struct Scenario {
     /// Names the result files; letters, digits, `-` and `_`.
     pub name: String,
-    /// What it shows, for people.
+    /// Description for people.
     pub about: String,
-    /// How long the load lasts.
+    /// Duration of the load.
     pub duration: Duration,
-    /// How much of the beginning is not counted; less than the duration.
+    /// Time at the beginning that is not counted; less than the duration.
     pub warmup: Duration,
     /// Flows and users start at random within this time after their [`Traffic::start`].
     pub jitter: Duration,
@@ -40,11 +40,11 @@ pub struct Scenario {
     pub topology: Topology,
     /// The thin link as the short form has it; `None` for any other topology.
     pub thin: Option<Thin>,
-    /// Who asks for what; at least one.
+    /// Traffic; at least one entry.
     pub traffic: Vec<Traffic>,
-    /// What to record.
+    /// Measurements to record.
     pub probes: Probes,
-    /// What only the lab reads.
+    /// Settings that only the lab reads.
     pub lab: LabSettings,
     /// The canonical text: the settings of this point alone, keys in order, variables and sweeps put in. It reads as a
     /// scenario file by itself.
@@ -65,18 +65,18 @@ pub struct Thin {
     pub overhead: u32,
     /// Probability that a packet is lost, each way.
     pub loss: f64,
-    /// What stands before the link.
+    /// Discipline before the link.
     pub discipline: LinkDiscipline,
 }
 
-/// What to record, and how finely.
+/// Measurements to record, and how finely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probes {
     /// Length of the slices in which shares are compared: 20 s in the papers.
     pub slice: Duration,
-    /// What to sample every [`Probes::interval`].
+    /// Series to sample every [`Probes::interval`].
     pub series: Vec<Series>,
-    /// How often series are sampled.
+    /// Time between two samples of the series.
     pub interval: Duration,
     /// Length of an epoch for per-epoch flow states (maintained, dropped, arriving, stalled), if they are wanted.
     pub epochs: Option<Duration>,
@@ -86,14 +86,14 @@ pub struct Probes {
     pub repairs: bool,
     /// Indices into [`Topology::links`] to capture, ascending.
     pub capture: Vec<usize>,
-    /// From which stall of a user on it counts as a stall; one count for each threshold, ascending.
+    /// Lengths from which on a user's pause counts as a stall, ascending; one count for each.
     pub stalls: Vec<Duration>,
-    /// Objects whose figures are given apart.
+    /// Groups of objects with figures of their own.
     pub groups: Vec<Group>,
 }
 
 impl Default for Probes {
-    /// What a file asks for that says nothing of it.
+    /// Measurements for a file without `[probes]`.
     fn default() -> Self {
         Self {
             slice: Duration::from_secs(20),
@@ -116,9 +116,9 @@ pub struct Group {
     pub name: String,
     /// Indices into [`Scenario::traffic`], ascending.
     pub traffic: Vec<usize>,
-    /// Larger than this, bytes.
+    /// Lower bound on the size in bytes, itself excluded.
     pub over: u64,
-    /// And at most this, bytes; [`u64::MAX`] for no bound.
+    /// Upper bound on the size in bytes, itself included; [`u64::MAX`] for no bound.
     pub up_to: u64,
     /// Whether what its users get is compared, slice by slice; then it is of all sizes.
     pub shares: bool,
@@ -139,14 +139,14 @@ pub enum Series {
     Queue,
     /// Congestion window of each flow.
     Cwnd,
-    /// What each link carried in the interval.
+    /// Bytes and packets that each link carried in the interval.
     Throughput,
 }
 
-/// What only the lab reads.
+/// Settings that only the lab reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabSettings {
-    /// How `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
+    /// Way in which `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
     pub backend: String,
     /// The kernel's congestion control at both ends.
     pub congestion_control: String,

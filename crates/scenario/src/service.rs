@@ -1,4 +1,4 @@
-//! Links whose rate changes: what a link carries at which time, and who shapes what enters it.
+//! Links whose rate changes: how much a link carries at which time, and the shaper at its entrance.
 
 use core::fmt;
 use core::str::FromStr;
@@ -8,7 +8,7 @@ use narrows_qdisc::follow::{FollowConfig, LinkRate};
 use narrows_settings::Settings as _;
 use narrows_units::{Bytes, Duration, Rate};
 
-/// What an opportunity of a trace carries.
+/// Bytes that may pass at an opportunity of a trace.
 pub const OPPORTUNITY: Bytes = Bytes(1500);
 /// Most opportunities of a trace: a day at 10 Mbit/s.
 const MOST: usize = 80_000_000;
@@ -19,9 +19,9 @@ pub enum Service {
     /// Always, at the link's rate.
     #[default]
     Constant,
-    /// At these rates from these times on; before the first, at the first. 1 bit/s stands for nothing.
+    /// Rates, each from its time on; the first also before its time. 1 bit/s stands for nothing.
     Steps(Arc<[(Duration, Rate)]>),
-    /// At the opportunities of a trace.
+    /// Opportunities of a trace.
     Trace(Arc<DeliveryTrace>),
 }
 
@@ -29,7 +29,7 @@ pub enum Service {
 /// lines repeat, and what is told begins again at the last line's time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
-    /// As the scenario names the file.
+    /// Name of the file, as in the scenario.
     pub name: String,
     /// Milliseconds, ascending.
     opportunities: Box<[u32]>,
@@ -65,13 +65,13 @@ impl DeliveryTrace {
         &self.opportunities
     }
 
-    /// How long a round lasts.
+    /// Duration of a round.
     #[must_use]
     pub fn period(&self) -> Duration {
         Duration::from_millis(u64::from(self.opportunities.last().copied().unwrap_or(1)))
     }
 
-    /// What it carries on average.
+    /// Mean rate over a round.
     #[must_use]
     pub fn mean(&self) -> Rate {
         let bits = self.opportunities.len() as u64 * OPPORTUNITY.get() * 8;
@@ -79,21 +79,21 @@ impl DeliveryTrace {
     }
 }
 
-/// Who shapes what enters a link, before the queue's discipline.
+/// Shaper at the entrance of a link, before the queue's discipline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Shaping {
-    /// Nobody.
+    /// No shaper.
     #[default]
     None,
-    /// At a rate.
+    /// A fixed rate.
     Static(Rate),
-    /// At so many hundredths of the mean of the trace or the first rate of the link behind.
+    /// Static rate in hundredths of the mean of the trace, or of the first rate, of the link behind.
     Mean(u32),
-    /// At what the link behind carries in each second, known beforehand.
+    /// The rate of the link behind in each second, known beforehand.
     Known,
-    /// By a controller that follows the rate of the link behind ([`narrows_qdisc::follow`]).
+    /// A rate that a controller sets, which follows the rate of the link behind ([`narrows_qdisc::follow`]).
     Auto(Box<FollowConfig>),
-    /// By the rule of cake-autorate, which knows the delay of a ping through the queue of the link behind.
+    /// A rate by the rule of cake-autorate, which knows the delay of a ping through the queue of the link behind.
     Autorate,
 }
 

@@ -1,4 +1,4 @@
-//! How big things are: a law of sizes written as text, drawn the same on every machine.
+//! Laws of sizes: written as text, drawn the same on every machine.
 
 use core::fmt;
 use core::str::FromStr;
@@ -37,7 +37,7 @@ pub enum Size {
         /// Exponent.
         shape: f64,
     },
-    /// One of these, each as likely; a value may occur more than once.
+    /// Values, each as likely as any other; a value may occur more than once.
     List(Arc<[u64]>),
     /// Web objects: 50 quantiles of a bounded Pareto law on 2 to 31 kB with a mean of 7.3 kB; see [`web_sizes`].
     Web,
@@ -144,7 +144,7 @@ const LAWS: [&str; 6] = ["fixed", "exp", "pareto", "bounded_pareto", "list", "we
 
 impl FromStr for Size {
     type Err = String;
-    /// What was expected instead, as the end of a sentence.
+    /// Reads a size; an error describes a valid one, as the end of a sentence.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.starts_with(|c: char| c.is_ascii_digit()) {

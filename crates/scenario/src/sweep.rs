@@ -1,4 +1,4 @@
-//! What a scenario is varied over: `[sweep]`, `disciplines`, and the grid they span.
+//! Sweeps: `[sweep]`, `disciplines`, and the grid they span.
 
 use toml::{Table, Value};
 
@@ -14,7 +14,7 @@ pub(crate) const MOST_RUNS: u64 = 1_000_000;
 pub(crate) struct Axis {
     /// Dotted keys of the file; variables as `vars.NAME`.
     pub keys: Vec<String>,
-    /// What the keys are at each point.
+    /// Values of the keys at each point.
     pub points: Vec<Point>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Axis {
 pub(crate) type Point = Vec<(Value, Option<String>)>;
 
 impl Axis {
-    /// What a key is called in coordinates: variables by their bare name.
+    /// Name of a key in coordinates: a variable goes by its bare name.
     pub(crate) fn coordinate(key: &str) -> &str {
         key.strip_prefix("vars.").unwrap_or(key)
     }

@@ -18,8 +18,8 @@ pub(crate) fn value(text: &str) -> Value {
         .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// What stands at the dotted `key`: numbers count into arrays from 0, and an element that is a table may be called by
-/// its `name`.
+/// Finds the value at the dotted `key`: numbers count into arrays from 0, and an element that is a table may be called
+/// by its `name`.
 pub(crate) fn look<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     if let Some(v) = table.get(key) {
         return Some(v);
@@ -131,7 +131,7 @@ fn shown_text(text: &str) -> String {
     shown(&Value::String(text.to_owned()))
 }
 
-/// What `text` becomes; nothing if it holds no expression. An error is the end of `expected ...`.
+/// Evaluates the expressions in `text`; `None` if it holds none. An error is the end of `expected ...`.
 pub(crate) fn filled(text: &str, scope: &Table) -> Result<Option<Value>, String> {
     if let Some(expression) = text.strip_prefix('=') {
         return evaluate(expression, scope, 0).map(|x| Some(tidy(x)));

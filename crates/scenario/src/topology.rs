@@ -17,7 +17,7 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Groups of hosts.
     pub hosts: Vec<Hosts>,
-    /// Where flows are divided into two classes; the first that has to do with a flow decides.
+    /// Edges that divide flows into two classes; the first that has to do with a flow decides.
     pub edges: Vec<EdgeRouter>,
 }
 
@@ -27,23 +27,23 @@ pub struct Topology {
 pub struct EdgeRouter {
     /// Index into [`Topology::nodes`].
     pub at: usize,
-    /// Who is of the first class.
+    /// Rule that puts connections into the first class.
     pub policy: Policy,
     /// Indices into [`Topology::links`]: the first link of each class's way. Connections whose ordinary way takes one
     /// of the two are divided; without paths, all that come by.
     pub paths: Option<[usize; 2]>,
-    /// What is written on each class's packets.
+    /// Codepoints written on the packets of each class, if any.
     pub mark: Option<[Dscp; 2]>,
 }
 
-/// How an [`EdgeRouter`] divides connections.
+/// Rule by which an [`EdgeRouter`] divides connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Either class, with equal chances, for good: load balancing.
+    /// Each class has equal chances, and a connection keeps its class: load balancing.
     Random,
     /// The first class has connections that carry fewer full segments than this; they know it at the start.
     Size(u32),
-    /// A connection is of the first class until it has sent so many packets of data, then of the second.
+    /// A connection is of the first class until it has sent this many packets of data, then of the second.
     Lifetime(u32),
     /// The first class has connections that bear this codepoint.
     Dscp(Dscp),
@@ -52,7 +52,7 @@ pub enum Policy {
 /// One direction of a link: a queue, a transmitter, a wire.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// As the file names it; the way back is called `NAME.back`.
+    /// Name in the file; the way back is called `NAME.back`.
     pub name: String,
     /// Index into [`Topology::nodes`]: where the queue stands.
     pub from: usize,
@@ -64,7 +64,7 @@ pub struct Link {
     pub rate: Rate,
     /// When it sends.
     pub service: Service,
-    /// Who shapes what enters the queue.
+    /// Shaper at the entrance of the queue.
     pub shaping: Shaping,
     /// Propagation.
     pub delay: Duration,
@@ -72,38 +72,38 @@ pub struct Link {
     pub discipline: LinkDiscipline,
     /// Bytes of link layer per packet.
     pub overhead: u32,
-    /// What a packet with these counts at least.
+    /// Least size, in bytes, that a packet counts as, overhead included.
     pub mpu: u32,
-    /// How the link layer cuts up what it sends.
+    /// Framing of the link layer.
     pub framing: Framing,
-    /// What the wire loses at random, after the transmitter.
+    /// Random losses on the wire, after the transmitter.
     pub loss: Loss,
     /// Packets the wire loses: the first to be sent is 1; ascending.
     pub drop: Vec<u64>,
-    /// At each of these times the first packet whose sending ends then or later is lost; ascending.
+    /// Times at each of which the first packet whose sending ends then or later is lost; ascending.
     pub drop_at: Vec<Duration>,
 }
 
-/// What stands before a link.
+/// Discipline before a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkDiscipline {
-    /// One of ours, which simulator and lab can both run.
+    /// A discipline of ours, which simulator and lab can both run.
     Ours(Spec),
-    /// A kernel's, as `cake` of `kernel:cake`; only the lab can run it.
+    /// A discipline of the kernel, as `cake` of `kernel:cake`; only the lab can run it.
     Kernel(String),
     /// Shortest remaining processing time: it knows what each transfer has left, so only the simulator can run it.
     Srpt,
 }
 
-/// How a wire loses packets.
+/// Random losses of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// It does not.
+    /// The wire loses nothing.
     #[default]
     None,
-    /// Each packet with this probability.
+    /// Independent losses of packets with this probability.
     Random(f64),
-    /// In bursts: two states, a change before each packet (Gilbert 1960, Elliott 1963).
+    /// Losses in bursts: two states, a change before each packet (Gilbert 1960, Elliott 1963).
     GilbertElliott {
         /// Probability to go from good to bad.
         to_bad: f64,
@@ -120,11 +120,11 @@ pub enum Loss {
 /// long as need be, both ways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hosts {
-    /// As the file names them.
+    /// Name in the file.
     pub name: String,
     /// Index into [`Topology::nodes`]: where their links end.
     pub at: usize,
-    /// How many.
+    /// Number of hosts.
     pub count: u32,
     /// Rate of each one's link, both ways.
     pub rate: Rate,
@@ -139,11 +139,11 @@ pub struct Delays {
     pub low: Duration,
     /// Greatest.
     pub high: Duration,
-    /// How they lie in between.
+    /// Distribution of the values between `low` and `high`.
     pub spread: Spacing,
 }
 
-/// How values lie within a range.
+/// Distribution of values within a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
     /// Evenly by index, the ends included.
@@ -169,7 +169,7 @@ impl Delays {
 }
 
 impl Link {
-    /// As a shaper and a discipline see it; `mtu` is that of the scenario.
+    /// Rate and framing as a shaper and a discipline see them; `mtu` is that of the scenario.
     #[must_use]
     pub const fn shaper(&self, mtu: u32) -> ShaperConfig {
         ShaperConfig {

@@ -1,4 +1,4 @@
-//! Who asks for what.
+//! Traffic of a scenario: who fetches which data, over which transport, and when.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::{Size, Web};
 /// A group of flows or users that do the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
-    /// Its class in the results: the `name` given, or the kind, with its place in the file if several are of that kind.
+    /// Class in the results: the `name` given, or the kind, with its place in the file if several are of that kind.
     pub name: String,
-    /// Index into [`crate::Topology::hosts`]: who sends the data.
+    /// Index into [`crate::Topology::hosts`] of the hosts that send the data.
     pub from: usize,
-    /// Index into [`crate::Topology::hosts`]: who receives it. Users are at this end.
+    /// Index into [`crate::Topology::hosts`] of the hosts that receive the data. Users are at this end.
     pub to: usize,
     /// User (or flow, or arrival) `u` sits on host `(first + u) % count` of each end's group: entries that share hosts
     /// follow one another.
     pub first: u32,
     /// Index of the earlier entry whose users these are; `None` for users of its own.
     pub beside: Option<usize>,
-    /// Who sends the SYN.
+    /// End that opens the connections.
     pub opened_by: OpenedBy,
     /// Bytes the receiver of the data sends first, zero for none; the data start when they have arrived.
     pub request: u64,
@@ -36,9 +36,9 @@ pub struct Traffic {
     pub tcp_to: Config,
     /// Whether queues see UDP in which nothing can be read; the ends remain TCP, so this is not how QUIC behaves.
     pub opaque: bool,
-    /// What carries the data; the simulator has no TLS.
+    /// Transport of the data; the simulator has no TLS.
     pub transport: Transport,
-    /// What only the lab's users do.
+    /// Settings for real stacks, which only the lab has, and the visits of users who come and go.
     pub web: Web,
     /// QUIC at both ends, where that carries it.
     pub quic: narrows_quic::Config,
@@ -46,11 +46,11 @@ pub struct Traffic {
     pub start: Duration,
     /// When it ends, at most the duration: no new transfers then, endless ones stop.
     pub stop: Duration,
-    /// What they do.
+    /// Kind of traffic, with its settings.
     pub kind: TrafficKind,
 }
 
-/// Who opens a connection.
+/// End that opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedBy {
     /// The end that will send the data, as agents in ns-2 do.
@@ -59,7 +59,7 @@ pub enum OpenedBy {
     Receiver,
 }
 
-/// What carries a transfer.
+/// Transport of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// TCP that anybody on the way can read.
@@ -74,12 +74,12 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All, in the order of tables.
+    /// Transports in the order of tables.
     pub const ALL: [Self; 4] = [Self::Tcp, Self::Tls, Self::Quic, Self::Tfrc];
-    /// Those of the lab.
+    /// Transports that the lab offers.
     pub const IN_LAB: [Self; 3] = [Self::Tcp, Self::Tls, Self::Quic];
 
-    /// As scenario files call it.
+    /// Word for the transport in scenario files.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -91,44 +91,44 @@ impl Transport {
     }
 }
 
-/// What a group does.
+/// Kind of traffic, with its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrafficKind {
     /// Connections that send from start to stop.
     Long {
-        /// How many.
+        /// Number of flows.
         flows: u32,
     },
     /// One connection per file.
     Files {
-        /// How many in all; `None` for as many as arrive.
+        /// Number of files in all; `None` for as many as arrive.
         flows: Option<u32>,
         /// Poisson arrivals per second; `None` starts them at random within the jitter.
         arrivals: Option<f64>,
-        /// Over how many users arrivals are spread in turn; equal to `flows` where there are no arrivals.
+        /// Number of users over whom arrivals are spread in turn; equal to `flows` where there are no arrivals.
         users: u32,
-        /// Bytes of each.
+        /// Bytes of each file.
         size: Size,
     },
     /// Closed-loop users: each connection fetches one object after another, a new connection each time.
     Objects {
-        /// How many users, each on a host of its own.
+        /// Number of users, each on a host of its own.
         users: u32,
         /// Parallel connections per user.
         connections: u32,
         /// Mean of the exponential pause between objects; zero for none.
         think: Duration,
-        /// Bytes of each.
+        /// Bytes of each object.
         size: Size,
     },
     /// Users, in a closed loop where none go: a page is some objects over parallel connections, a new connection each;
     /// then a pause.
     Pages {
-        /// How many users, each on a host of its own.
+        /// Number of users, each on a host of its own.
         users: u32,
         /// Objects of a page fetched at a time.
         connections: u32,
-        /// How many objects a page has, at least one.
+        /// Number of objects of a page, at least one.
         objects: Size,
         /// Bytes of each object.
         size: Size,
@@ -137,7 +137,7 @@ pub enum TrafficKind {
     },
     /// Keystrokes: small writes with exponential pauses over connections that last.
     Telnet {
-        /// How many connections.
+        /// Number of connections.
         flows: u32,
         /// Mean pause between writes.
         interval: Duration,
@@ -146,7 +146,7 @@ pub enum TrafficKind {
     },
     /// Packets at a constant rate while on.
     Udp {
-        /// How many flows.
+        /// Number of flows.
         flows: u32,
         /// Rate of one flow while on, IP header included.
         rate: Rate,
@@ -159,45 +159,45 @@ pub enum TrafficKind {
     },
     /// Calls: small datagrams at a steady pace, both ways.
     Calls {
-        /// How many, each by another user.
+        /// Number of calls, each by another user.
         flows: u32,
         /// Packets that both ends send.
         call: CallShape,
     },
     /// Requests from an access log.
     Log {
-        /// Where the requests come from.
+        /// Source of the requests.
         source: LogSource,
-        /// How many users the log's clients are folded onto.
+        /// Number of users onto whom the log's clients are folded.
         clients: u32,
         /// Parallel connections per user.
         connections: u32,
-        /// When a request is made.
+        /// Rule for the times of requests.
         timing: LogTiming,
-        /// How long a connection that failed waits before it tries again.
+        /// Pause after a connection that failed, before the next attempt.
         retry: Duration,
     },
 }
 
-/// Where the requests of a log come from.
+/// Source of the requests of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogSource {
     /// A file, in its order.
     File {
-        /// As the scenario names it.
+        /// Path of the file, as in the scenario.
         path: String,
-        /// Its requests.
+        /// Requests of the file.
         entries: Arc<[LogEntry]>,
     },
     /// Poisson requests of random sizes by clients of unequal zeal, drawn by the seed.
     Synthetic {
         /// Requests of all clients per second.
         requests: f64,
-        /// How many clients the log has before they are folded.
+        /// Number of clients of the log before they are folded.
         clients: u32,
         /// Exponent of Zipf's law by which requests fall to clients; zero for equal shares.
         zipf: f64,
-        /// Bytes of each.
+        /// Bytes of each reply.
         size: Size,
     },
 }
@@ -205,25 +205,25 @@ pub enum LogSource {
 /// A request of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Since the log's first request.
+    /// Time since the log's first request.
     pub at: Duration,
-    /// Which client, numbered in order of appearance.
+    /// Number of the client, in order of appearance.
     pub client: u32,
     /// Bytes of the reply.
     pub bytes: u64,
 }
 
-/// When the requests of a log are made.
+/// Rule for the times at which the requests of a log are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogTiming {
-    /// At their times, or when a connection of the user is free.
+    /// Requests are made at their times, or when a connection of the user is free.
     Recorded,
-    /// One after another over each connection, whatever the log's times.
+    /// Requests are made one after another over each connection, whatever the log's times.
     BackToBack,
 }
 
 impl Traffic {
-    /// How many hosts it would like at each end: one for each user, or for each flow.
+    /// Number of hosts that the traffic wants at each end: one for each user, or for each flow.
     #[must_use]
     pub const fn users(&self) -> u32 {
         self.kind.users()
@@ -235,13 +235,14 @@ impl Traffic {
         matches!(self.kind, TrafficKind::Udp { .. } | TrafficKind::Calls { .. })
     }
 
-    /// Its kind, as the file calls it.
+    /// Word for the kind in scenario files.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         if self.web.browser { "browser" } else { self.kind.word() }
     }
 
-    /// What would be in the place of a transport that the simulator has not, or not for this; `mtu` is the links'.
+    /// Description of a valid transport, if the simulator cannot carry this traffic over the one chosen; else `None`.
+    /// `mtu` is that of the links.
     #[must_use]
     pub fn not_simulated(&self, mtu: u32) -> Option<&'static str> {
         use TrafficKind::{Files, Long, Objects, Pages};
@@ -266,7 +267,7 @@ impl Traffic {
 }
 
 impl TrafficKind {
-    /// As the file calls it.
+    /// Word for the kind in scenario files.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -281,7 +282,7 @@ impl TrafficKind {
         }
     }
 
-    /// One for each user, or for each flow.
+    /// Number of users or flows, each of which wants a host of its own.
     #[must_use]
     pub const fn users(&self) -> u32 {
         match self {

@@ -1,11 +1,11 @@
-//! What the lab's users do beyond what the simulator's can: they speak HTTP, load whole pages of known parts. And users
-//! who come and go, in both.
+//! Web settings of traffic: HTTP and pages of known parts, for the lab only; and visits of users who come and go, for
+//! simulator and lab.
 
 use std::sync::Arc;
 
 use crate::Transport;
 
-/// What an entry of traffic asks of real stacks, and whether its users come and go.
+/// Web settings of an entry of traffic, and the visits of its users.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Web {
     /// Users who come, fetch, and go; `None` for a closed loop.
@@ -54,10 +54,10 @@ pub enum Http {
 }
 
 impl Http {
-    /// All, in the order of tables.
+    /// Versions in the order of tables.
     pub const ALL: [Self; 3] = [Self::One, Self::Two, Self::Three];
 
-    /// As scenario files call it.
+    /// Word for the version in scenario files.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Http {
         }
     }
 
-    /// What carries it.
+    /// Transport that carries the version.
     #[must_use]
     pub const fn transport(self) -> Transport {
         match self {

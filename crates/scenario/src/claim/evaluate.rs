@@ -143,7 +143,7 @@ impl Evaluator<'_> {
     }
 
     fn metric(&self, name: &Name) -> Result<Value, String> {
-        // What is swept has no figure in a run; its name stands for its value there.
+        // A swept key has no figure in a run; its name stands for its value there.
         let swept = |s: &Sample| s.coords.get(&name.name).and_then(|v| quantity::number(v));
         let of = |s: &Sample| s.metrics.get(&name.name).copied().or_else(|| swept(s));
         let with = || self.samples.iter().filter_map(|s| Some((s, of(s)?)));
@@ -198,7 +198,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Refuses a label nobody has, and a value no run has.
+    /// Refuses a label that no run has, and a value that no run has.
     fn known_label(&self, filter: &Filter) -> Result<(), String> {
         let values: BTreeSet<&str> =
             self.samples.iter().filter_map(|s| s.coords.get(&filter.label)).map(String::as_str).collect();

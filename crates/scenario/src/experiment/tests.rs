@@ -190,7 +190,7 @@ fn sweeps_expressions_seeds() {
     assert!(Arc::ptr_eq(&runs[0].scenario, &runs[2].scenario) && runs[1].seed == 2);
     assert!(!run.scenario.text.contains("sweep") && !run.scenario.text.contains("vars"));
     assert_eq!(one(&run.scenario.text), *run.scenario);
-    // What is set is not swept.
+    // A key that is set is no longer swept.
     let sets = ["share=6000".to_owned(), "rate=300kbit".to_owned(), "discipline=taq".to_owned()];
     let set = Experiment::parse(text, &sets).unwrap();
     assert_eq!((set.points(), set.expand().unwrap()[0].scenario.traffic[0].users()), (1, 50));
@@ -353,7 +353,7 @@ fn an_error_names_the_point_only_where_it_matters() {
     assert!(of(&THIN.replace("\"taq\"]", "\"taqq\"]")).ends_with("(at discipline=taqq)"));
 }
 
-/// What a file may have wrong, and the whole sentence it earns.
+/// Mistakes in a file, each with the whole sentence that reports it.
 #[test]
 fn replacements_name_themselves() {
     let set = |s: &str| Experiment::parse(THIN, &[s.to_owned()]);

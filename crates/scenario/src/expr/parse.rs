@@ -214,7 +214,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What a label is compared with: quoted, or up to the next comma or brace.
+    /// Reads the value that a label is compared with: quoted, or up to the next comma or brace.
     fn value(&mut self) -> Result<String, String> {
         self.space();
         for quote in ['"', '\''] {

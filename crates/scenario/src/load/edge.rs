@@ -1,4 +1,4 @@
-//! Where flows are divided, from `[[edge]]`.
+//! Reader of `[[edge]]`: the nodes at which flows are divided.
 
 use narrows_units::Dscp;
 
@@ -6,7 +6,7 @@ use crate::read::Reader;
 use crate::{EdgeRouter, Error, Policy, Topology};
 use narrows_settings::one_of;
 
-/// All edges of a file.
+/// Reads all edges of a file.
 pub(crate) fn read(entries: Vec<Reader<'_>>, topology: &Topology) -> Result<Vec<EdgeRouter>, Error> {
     entries.into_iter().map(|r| edge(r, topology)).collect()
 }

@@ -26,7 +26,7 @@ pub(crate) struct Draft<'a> {
     pub thin: Option<Thin>,
 }
 
-/// What links have in common unless they say otherwise: keys of the top level.
+/// Defaults of all links, from keys of the top level.
 struct Common<'r, 'a> {
     overhead: u32,
     mpu: u32,
@@ -39,13 +39,13 @@ struct Common<'r, 'a> {
 
 /// Most links of a topology: routes are found by looking at all of them for each node.
 const MOST_LINKS: usize = 10_000;
-/// An access link is so many times as fast as the thin link, unless told.
+/// Default rate of an access link, in multiples of the thin link's rate.
 const ACCESS: u64 = 100;
 
-/// Most that a packet counts at least: as CAKE has it.
+/// Largest value of the least size that a packet counts as, in bytes; CAKE has the same.
 const MOST_MPU: u32 = 256;
 
-/// As `up_discipline`: what stands before the thin link stands before its way back.
+/// Value of `up_discipline` for the same queue before the way back as before the thin link.
 const SAME: &str = "same";
 
 /// Settings of a link's way back.
@@ -134,7 +134,7 @@ fn thin<'a>(top: &Reader<'a>, common: &Common<'_, 'a>) -> Result<Draft<'a>, Erro
     Ok(draft)
 }
 
-/// `access_rate`, or so many times `rate`.
+/// Rate of access links: `access_rate`, or [`ACCESS`] times `rate`.
 fn access_rate(top: &Reader<'_>, rate: Rate) -> Result<Rate, Error> {
     top.or("access_rate", Rate::from_bps(rate.as_bps().saturating_mul(ACCESS)), |r, k| r.rate(k))
 }

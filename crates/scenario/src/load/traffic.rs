@@ -1,4 +1,4 @@
-//! Who asks for what, from `[[traffic]]`.
+//! Reader of `[[traffic]]`: entries, the hosts at their ends, and their settings.
 
 use narrows_quic::{MtuSearch, Preset};
 use narrows_tcp::{CcKind, Config, Handshake};
@@ -19,7 +19,7 @@ const UDP_HEADERS: u32 = 28;
 const FLOW_BYTES: u64 = 1_500;
 /// Most parallel connections of a user: a browser has 6, the lab's ports allow 64.
 const MOST_CONNECTIONS: u32 = 64;
-/// What the lab's users send to ask for an object, and what stands before it in the reply, bytes.
+/// Bytes of a request by the lab's users, and of the header before each object in the reply.
 const REQUEST: u64 = 120;
 const HEADER: u64 = 200;
 
@@ -32,7 +32,7 @@ pub(crate) struct Quic {
     pub ecn: Option<bool>,
 }
 
-/// What an entry needs to know of the rest.
+/// Settings of the rest of the file that an entry depends on.
 pub(crate) struct Around<'a> {
     pub draft: &'a Draft<'a>,
     pub tcp: Option<Layer<'a>>,
@@ -43,7 +43,7 @@ pub(crate) struct Around<'a> {
     pub files: Files<'a>,
 }
 
-/// All entries; users of one group of receivers follow one another on its hosts.
+/// Reads all entries; users of one group of receivers follow one another on its hosts.
 pub(crate) fn read(entries: Vec<Reader<'_>>, around: &Around<'_>) -> Result<Vec<Traffic>, Error> {
     if entries.is_empty() {
         return Err(Error::new("traffic", "is missing: expected at least one [[traffic]] with a kind"));
@@ -163,7 +163,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     })
 }
 
-/// Who sends and who receives.
+/// Groups of hosts that send and that receive; they must differ.
 fn groups(r: &Reader<'_>, around: &Around<'_>) -> Result<(usize, usize), Error> {
     let (from, to) = (group(r, "from", "servers", around)?, group(r, "to", "clients", around)?);
     if from == to {
@@ -282,7 +282,7 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<(TrafficKind, Web), Error> 
     let word = r.must("kind", &expected, |r, k| r.text(k))?;
     let mut web = web::web(r, word)?;
     let flows = || r.must("flows", "how many flows, 1 or more", |r, k| r.count(k, 1, u32::MAX));
-    // Those who come and go take turns on so many hosts.
+    // Users who come and go take turns on this many hosts.
     let users = || match web.visits {
         Some(_) => r.or("users", 100, |r, k| r.count(k, 1, u32::MAX)),
         None => r.must("users", "how many users, 1 or more", |r, k| r.count(k, 1, u32::MAX)),

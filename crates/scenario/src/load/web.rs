@@ -1,4 +1,4 @@
-//! What only the lab's users do, from an entry of `[[traffic]]`.
+//! Keys of `[[traffic]]` for real stacks: HTTP, pages and browsers; and for users who come and go.
 
 use narrows_units::Duration;
 use toml::Value;
@@ -14,7 +14,7 @@ const MOST_OBJECTS: usize = 1_000;
 /// Browsers take some 200 MB each.
 const MOST_BROWSERS: u32 = 50;
 
-/// What the keys of a kind say beyond what the simulator can do.
+/// Reads the web keys of an entry, and the visits of users who come and go.
 pub(super) fn web(r: &Reader<'_>, kind: &str) -> Result<Web, Error> {
     let mut web = Web { browser: kind == "browser", ..Web::default() };
     if matches!(kind, "objects" | "pages") {
@@ -68,7 +68,7 @@ pub(super) fn browser(r: &Reader<'_>, web: &mut Web) -> Result<TrafficKind, Erro
     })
 }
 
-/// What carries an entry's data; a version of HTTP decides that.
+/// Transport of an entry's data; a version of HTTP decides it.
 pub(super) fn transport(r: &Reader<'_>, web: &Web) -> Result<Transport, Error> {
     let transports = Transport::ALL.map(|t| (t.word(), t));
     let asked = r.word("transport", &transports)?;

@@ -1,4 +1,4 @@
-//! What cannot be run ends in one sentence before anything runs: key, value, what was expected.
+//! Scenarios that cannot be run end in one sentence before anything runs: key, value, and what was expected.
 
 use super::*;
 

@@ -12,7 +12,7 @@ use crate::{Error, Link, LinkDiscipline, Loss, Service, Shaping};
 /// Packets of a queue that is there only because every link has one: the way back of acknowledgments.
 const PLENTY: usize = 1_000;
 
-/// What may differ between the two directions of a link.
+/// Settings that may differ between the two directions of a link.
 pub(super) struct Direction {
     pub(super) rate: Rate,
     pub(super) service: Service,
@@ -42,7 +42,7 @@ pub(super) struct Place<'a> {
     pub(super) to: usize,
 }
 
-/// Both directions of a link.
+/// Builds the two directions of a link.
 pub(super) fn pair(
     Place { name, from, to }: Place<'_>,
     forth: &Direction,

@@ -1,4 +1,4 @@
-//! Keys of a link whose rate changes, and of who shapes what enters one.
+//! Keys of a link whose rate changes, and of the shaper at a link's entrance.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ enum Shape {
     Diamond,
 }
 
-/// What the links and hosts of a shape are.
+/// Settings of the links and hosts of a shape.
 struct Parts<'r, 'c, 'a> {
     r: &'r Reader<'a>,
     common: &'c Common<'c, 'a>,
@@ -27,7 +27,7 @@ struct Parts<'r, 'c, 'a> {
     back_rate: Rate,
     back_discipline: LinkDiscipline,
     access: Rate,
-    /// How far the servers are.
+    /// Propagation of the servers' own links.
     far: Delays,
 }
 
