@@ -9,14 +9,14 @@ use anyhow::{Context as _, bail, ensure};
 use super::worker::browser::server_address;
 use super::worker::client::user_address;
 
-/// Where `ip netns` keeps names.
+/// Folder in which `ip netns` keeps names.
 const NETNS: &str = "/run/netns";
 /// Every name this lab makes begins so; the process id follows.
 const PREFIX: &str = "nrw-";
 
-/// Where the server listens.
+/// Address on which the server listens.
 pub const SERVER: &str = "10.78.2.2";
-/// On which port.
+/// Port on which the server listens.
 pub const SERVER_PORT: u16 = 80;
 
 /// A host of the bench.
@@ -45,7 +45,7 @@ impl Room {
     }
 }
 
-/// What the box is to the packets.
+/// Kind of box, as the packets meet it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// A router between two networks.
@@ -328,7 +328,7 @@ pub fn sweep() -> Vec<String> {
     removed
 }
 
-/// Whether a name is a lab's whose process is gone.
+/// Whether a name belongs to a lab whose process is gone.
 fn is_orphan(name: &str) -> bool {
     name.strip_prefix(PREFIX)
         .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok())

@@ -3,7 +3,7 @@
 use super::bench::found;
 use super::scenario::{Scenario, Traffic};
 
-/// What it may be called; all take Chromium's flags.
+/// Names of programs that take Chromium's flags, in the order of preference.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// The first of them that is installed.

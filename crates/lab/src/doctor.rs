@@ -1,5 +1,5 @@
-//! What this machine can do for the lab. Whatever can be tried is tried, in a network namespace that goes when the
-//! trial ends.
+//! Examination of a machine: which features of the lab work on it. Each feature is tried, where possible, in a network
+//! namespace that vanishes after the trial.
 
 use std::path::{Path, PathBuf};
 

@@ -15,23 +15,23 @@ use super::run::RunRecord;
 use super::scenario::Scenario;
 use super::worker::{Say, Tick};
 
-/// Where a guest finds its [`GuestJob`].
+/// Path at which a guest finds its [`GuestJob`].
 const JOB: &str = "/job.json";
-/// Where it leaves its [`RunRecord`], below its `/out`.
+/// Name of the guest's [`RunRecord`], below its `/out`.
 const RECORD: &str = "record.json";
-/// Where it leaves captures, below its `/out`.
+/// Folder of the guest's captures, below its `/out`.
 const CAPTURES: &str = "captures";
 /// Memory of a machine in MiB: its files, 100 users and what waits.
 const MEMORY_MIB: u32 = 2048;
 /// The longest that a run may take on the host, in multiples of its own time, beside ten minutes for the start.
 const PATIENCE: u32 = 30;
 
-/// One run, as a guest is told.
+/// One run, as a guest receives it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GuestJob {
-    /// What to run.
+    /// Scenario to run.
     pub scenario: Scenario,
-    /// What stands in the box.
+    /// Discipline in the box.
     pub discipline: String,
     /// The seed.
     pub seed: u64,
@@ -49,7 +49,7 @@ impl GuestJob {
         serde_json::from_slice(&text).with_context(|| JOB.to_owned())
     }
 
-    /// Where the guest writes captures, if it is to.
+    /// Folder for the guest's captures, if it is to write some.
     #[must_use]
     pub fn captures(&self) -> Option<PathBuf> {
         self.capture.then(|| PathBuf::from(CAPTURES))
@@ -83,7 +83,7 @@ impl Machines {
         Ok(Self { kernel: Kernel::of(release)?, program })
     }
 
-    /// As `uname -r` says inside.
+    /// Version of the guest's kernel, as `uname -r` prints it.
     #[must_use]
     pub fn version(&self) -> &str {
         self.kernel.version()

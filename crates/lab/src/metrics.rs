@@ -94,7 +94,7 @@ pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     t.0
 }
 
-/// What the users saw.
+/// Figures of the users' transfers and pages.
 fn traffic(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     let warmup = scenario.warmup.secs();
     // An object counts where it ends: one that began in the warm-up and stalls beyond it is a stall.
@@ -161,7 +161,7 @@ fn objects(t: &mut Table, objects: &[&ObjectRecord]) {
     t.quantiles("first_byte", &first, &[P50, P99]);
 }
 
-/// How long connecting took, handshakes included; a connection that never stood was waited for to the end.
+/// Time that connecting took, handshakes included; a connection that was never established counts up to the end.
 fn connects(t: &mut Table, objects: &[&ObjectRecord], pages: &[&PageRecord], lasted: f64) {
     let of_objects = objects.iter().map(|o| o.connected.unwrap_or_else(|| o.end.min(lasted)) - o.start);
     let wait = |p: &PageRecord, c: &ConnectRecord| c.connected.unwrap_or_else(|| p.end.min(lasted)) - c.start;
@@ -179,7 +179,7 @@ fn user_stalls(t: &mut Table, run: &RunRecord) {
     }
 }
 
-/// Users who came, those who went, and how many were there at a time.
+/// Number of users who came, of users who left, and of users present at a time.
 fn visits(t: &mut Table, run: &RunRecord, warmup: f64) {
     let counted: Vec<_> = run.client.visits.iter().filter(|v| v.end.is_none_or(|end| end > warmup)).collect();
     let lasted = run.client.lasted;
@@ -191,7 +191,7 @@ fn visits(t: &mut Table, run: &RunRecord, warmup: f64) {
     t.quantiles("visit", &times, &[P50, P95]);
 }
 
-/// How long each user waited for the first connection of all, as somebody who waits for admission feels it.
+/// Wait of each user until the first of all connections was established, admission included.
 fn entry(t: &mut Table, objects: &[ObjectRecord]) {
     let mut first: BTreeMap<u32, (f64, Option<f64>)> = BTreeMap::new();
     for o in objects {
@@ -249,7 +249,7 @@ fn long_flows(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     t.quantiles("flow_stall", &stalls, &[P50, P99, ("max", 1.0)]);
 }
 
-/// What the server's QUIC stack counted.
+/// Counts of the server's QUIC stack.
 fn quic(t: &mut Table, run: &RunRecord) {
     let Some(q) = &run.server.quic else { return };
     t.put("quic_lost", Some(q.lost as f64 / q.sent as f64));

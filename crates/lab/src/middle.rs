@@ -1,4 +1,4 @@
-//! What stands in the middle: `narrows run` itself, or a kernel discipline as its peer.
+//! Box in the middle of the lab: `narrows run` itself, or a kernel discipline as its peer.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use super::bench::{Bench, Layer, Room, found};
 use super::peers::{Peer, PeerSpec, kernel_discipline, kind_of};
 use super::scenario::Scenario;
 
-/// How long `narrows run` may take to be in place.
+/// Longest time for `narrows run` to start.
 const START: Duration = Duration::from_secs(15);
 
 /// A box that runs.
@@ -25,7 +25,7 @@ pub enum Middle {
     Narrows {
         /// The process.
         child: Child,
-        /// Its control socket.
+        /// Control socket of the box.
         control: PathBuf,
     },
     /// A kernel's discipline.
@@ -147,8 +147,8 @@ impl Middle {
         Some(ticks / 100.0)
     }
 
-    /// How long the box's threads have waited for a CPU so far, in nanoseconds, and how often they were given one
-    /// (proc_pid_schedstat(5)); `None` where it is no process of its own or the kernel does not count.
+    /// Time in nanoseconds that the box's threads have waited for a CPU so far, and how often they were given one
+    /// (proc_pid_schedstat(5)); `None` where the box is no process of its own or the kernel does not count.
     pub fn waited(&self) -> Option<(u64, u64)> {
         let Self::Narrows { child, .. } = self else { return None };
         let mut sum = (0, 0);

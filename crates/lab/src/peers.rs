@@ -20,7 +20,7 @@ use anyhow::{Context as _, bail};
 
 use command::fill;
 
-/// Which devices to join, and the queue between them.
+/// Devices to join, and the queue between them.
 #[derive(Clone, Debug)]
 pub struct PeerSpec {
     /// The namespace in which both devices live: a name under `/run/netns`, or a path to a namespace file.
@@ -33,7 +33,7 @@ pub struct PeerSpec {
     pub tc: Vec<String>,
 }
 
-/// How long a port of the bridge may take to forward.
+/// Longest time for a port of the bridge to begin to forward.
 const FORWARDING: Duration = Duration::from_secs(5);
 
 static NEXT: AtomicU32 = AtomicU32::new(0);

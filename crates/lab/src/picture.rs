@@ -1,4 +1,4 @@
-//! From an outcome to its picture.
+//! Picture of an outcome.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub fn write(outcome: &Outcome, out: &Path) -> anyhow::Result<(PathBuf, Option<S
     })
 }
 
-/// What the drawing shows, also for a page that draws it in another width.
+/// Content of the drawing, also for a page that draws it in another width.
 pub(crate) fn picture(outcome: &Outcome) -> Picture {
     let scenario = &outcome.scenario;
     let flows = scenario.traffic.iter().all(|t| matches!(t, Traffic::Long { .. }));
@@ -46,12 +46,12 @@ pub(crate) fn picture(outcome: &Outcome) -> Picture {
     }
 }
 
-/// What an experiment shows, in one line.
+/// Title of an experiment, one line: its `about`, or else its name.
 pub(crate) fn title(scenario: &Scenario) -> &str {
     if scenario.about.is_empty() { &scenario.name } else { &scenario.about }
 }
 
-/// Users beside each other who load by the same transport.
+/// Neighbouring users who load by the same transport.
 struct Band {
     transport: Transport,
     users: Range<u32>,

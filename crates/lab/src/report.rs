@@ -12,8 +12,8 @@ use super::suite::Outcome;
 use super::table::{self, Figure, Figures, plain_name};
 
 const STYLE: &str = include_str!("../../../web/report.css");
-/// What only these pages have: two drawings, of which a screen shows the one it has room for, and tables that stay
-/// tables on a telephone, their first column in sight.
+/// Style of these pages alone: two drawings, of which a screen shows the one that fits, and tables that stay tables on
+/// a telephone, with the first column always in sight.
 const MORE: &str = "figure { margin: 1rem 0 } figure svg { display: block; width: 100%; height: auto } \
                     .telephone { display: none } \
                     @media screen and (max-width: 900px) { .desk { display: none } \
@@ -29,7 +29,7 @@ const MORE: &str = "figure { margin: 1rem 0 } figure svg { display: block; width
                     @media screen and (max-width: 700px) { .hint { display: block } \
                     .wide table td, .wide table th { padding: .3em 0 .3em .7em; font-size: .85rem } \
                     .wide table th:first-child { padding-left: 0 } } ";
-/// How many disciplines a telephone shows beside the names of figures.
+/// Number of disciplines that a telephone shows beside the names of figures.
 const ON_A_TELEPHONE: usize = 3;
 
 /// Writes `OUT/NAME.html` and gives its path. The sentences of `verdict` come first.

@@ -25,27 +25,27 @@ use super::worker::{
     ServerResult, ServerSpec, Tick,
 };
 
-/// How long a worker may take to start or to finish.
+/// Longest time for a worker to start or to finish.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Everything one run gave.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// What stood in the box.
+    /// Discipline in the box.
     pub discipline: String,
     /// The seed of sizes, starts and losses.
     pub seed: u64,
-    /// What the users saw.
+    /// Records of the users.
     pub client: ClientResult,
     /// Packets and delays of each call.
     #[serde(default)]
     pub calls: Vec<CallRecord>,
-    /// What each group's way of fetching costs on the idle link, where that could be measured.
+    /// Cost of each group's way of fetching on the idle link; `None` where it could not be measured.
     #[serde(default)]
     pub costs: Vec<Option<Cost>>,
-    /// What the server's kernel counted.
+    /// Counters of the server's kernel.
     pub server: ServerResult,
-    /// How the emulated link did.
+    /// Result of the emulated link.
     pub emulator: EmulatorResult,
     /// The box's last status, in its own words.
     pub status: Value,
@@ -146,7 +146,7 @@ fn server(
     Worker::start(bench, Room::Server, "server", &spec)
 }
 
-/// What fetching costs before there is a load, with a server of its own, so that nothing of it is counted later.
+/// Measures the cost of fetching before the load, with a server of its own, so that its packets are in no later count.
 fn idle(
     bench: &Bench,
     scenario: &Scenario,
@@ -240,7 +240,7 @@ fn client_spec(
     })
 }
 
-/// What is asked of the box once a second.
+/// Answers of the box, asked once a second.
 #[derive(Default)]
 struct Seen {
     samples: Vec<Value>,
@@ -312,7 +312,7 @@ pub fn sample(status: &Value) -> Value {
             kept.insert(key.clone(), value.clone());
         }
     }
-    // Who waits is for a status page.
+    // The list of waiting users is of use on a status page only.
     if let Some(admission) = kept.get_mut("admission").and_then(Value::as_object_mut) {
         admission.remove("queue");
     }

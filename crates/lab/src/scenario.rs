@@ -1,5 +1,5 @@
-//! What the lab takes of a scenario file: the thin link, the traffic, the disciplines to compare. The file itself is
-//! read and checked in `narrows-scenario`, the same for lab and simulator.
+//! Lab scenarios: the thin link, the traffic, and the disciplines to compare, taken from a scenario file.
+//! `narrows-scenario` reads and checks the file, the same for lab and simulator.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub use traffic::{PageLaw, Traffic, Visits};
 pub struct Span(f64);
 
 impl Span {
-    /// From seconds.
+    /// Converts from seconds.
     #[must_use]
     pub const fn from_secs(s: f64) -> Self {
         Self(s)
@@ -33,7 +33,7 @@ impl Span {
     pub const fn secs(self) -> f64 {
         self.0
     }
-    /// As the standard library has it.
+    /// Converts to the standard library's type.
     #[must_use]
     pub fn duration(self) -> Duration {
         Duration::from_secs_f64(self.0)
@@ -48,7 +48,7 @@ impl From<narrows_units::Duration> for Span {
 
 impl FromStr for Span {
     type Err = String;
-    /// As [`Span`] is displayed: what the lab tells its own workers.
+    /// Reads the form in which [`Span`] is displayed, as the lab passes it to its own workers.
     fn from_str(text: &str) -> Result<Self, String> {
         let (number, scale) = match text.strip_suffix("ms") {
             Some(number) => (number, 1e-3),
@@ -85,7 +85,7 @@ mod text {
 pub struct Scenario {
     /// Names the result files; letters, digits, `-` and `_`.
     pub name: String,
-    /// What it shows, for people.
+    /// Description for people.
     pub about: String,
     /// Rate of the thin link towards the users.
     #[serde(with = "text")]
@@ -99,22 +99,22 @@ pub struct Scenario {
     pub overhead: u32,
     /// Probability that the emulator loses a packet, each way.
     pub loss: f64,
-    /// How long the load lasts.
+    /// Duration of the load.
     #[serde(with = "text")]
     pub duration: Span,
-    /// How much of the beginning is not counted.
+    /// Time at the beginning that is not counted.
     #[serde(with = "text")]
     pub warmup: Span,
     /// Users start at random within this time.
     #[serde(with = "text")]
     pub jitter: Span,
-    /// One run per seed and discipline.
+    /// Seeds, with one run for each and for each discipline.
     pub seeds: Vec<u64>,
     /// TCP congestion control of both ends; pinned, because a machine's default may be anything.
     pub congestion_control: String,
     /// QUIC's initial window in packets of 1200 bytes; `None` for quinn's own.
     pub quic_initial_window: Option<u32>,
-    /// How `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
+    /// Way in which `narrows run` takes packets: `nfqueue`, or `packet` for a bridge of its own.
     pub backend: String,
     /// Kernel settings of users and server, as `"net.ipv4.tcp_ecn" = "1"`.
     pub sysctl: BTreeMap<String, String>,
@@ -124,9 +124,9 @@ pub struct Scenario {
     /// Mean pause of the server's application; zero: it answers at once.
     #[serde(with = "text", default)]
     pub server_pause: Span,
-    /// What stands in the box: `fifo:30`, `taq`, `kernel:cake`, ...
+    /// Disciplines to put in the box: `fifo:30`, `taq`, `kernel:cake`, ...
     pub disciplines: Vec<String>,
-    /// Who asks for what.
+    /// Groups of users and flows.
     pub traffic: Vec<Traffic>,
     /// Calls, in the order of the file.
     #[serde(default)]
@@ -136,7 +136,7 @@ pub struct Scenario {
     pub ignored: Vec<String>,
 }
 
-/// Most users a lab can address.
+/// Largest number of users that a lab can address.
 pub const MAX_USERS: u32 = 10_000;
 /// Longest run: the lab keeps every user's bytes of every second.
 const MAX_SECONDS: f64 = 86_400.0;
@@ -150,7 +150,7 @@ impl Scenario {
         Self::of(&Experiment::load(path, sets)?)
     }
 
-    /// The same from text.
+    /// Reads a scenario from text; `sets` as in [`Scenario::load`].
     ///
     /// # Errors
     /// Names the key and what was expected.
@@ -158,7 +158,7 @@ impl Scenario {
         Self::of(&Experiment::parse(text, sets)?)
     }
 
-    /// All users of traffic other than calls together.
+    /// Number of users, without those of calls alone.
     #[must_use]
     pub fn users(&self) -> u32 {
         self.traffic.iter().map(Traffic::users).fold(0, u32::saturating_add)
@@ -187,13 +187,13 @@ impl Scenario {
         }
     }
 
-    /// What carries a user's data.
+    /// Transport of a user's data; TCP for a user of no group.
     #[must_use]
     pub fn transport(&self, user: u32) -> Transport {
         self.group(user).map_or(Transport::Tcp, Traffic::transport)
     }
 
-    /// What a user does.
+    /// Group that a user belongs to.
     #[must_use]
     pub fn group(&self, user: u32) -> Option<&Traffic> {
         let mut first = 0;
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!((s.rtt, s.duration, s.warmup), (Span(0.2), Span(120.0), Span(0.0)));
         assert_eq!((s.congestion_control.as_str(), s.backend.as_str()), ("cubic", "nfqueue"));
         assert_eq!((s.jitter, s.seeds.as_slice(), s.ignored.len()), (Span(2.0), [1].as_slice(), 0));
-        // What the workers are told reads as it was.
+        // The traffic sent to workers reads back unchanged.
         let told = serde_json::to_string(&s.traffic).unwrap();
         let again: Vec<Traffic> = serde_json::from_str(&told).unwrap();
         assert_eq!(format!("{again:?}"), format!("{:?}", s.traffic));

@@ -15,24 +15,24 @@ use super::scenario::Scenario;
 use super::worker::Tick;
 use super::{bench, browser, middle};
 
-/// How to run a scenario.
+/// Options of a suite, beside its scenario.
 #[derive(Clone, Debug, Default)]
 pub struct SuiteOptions {
-    /// Only these disciplines; all if empty.
+    /// Disciplines to run; all if empty.
     pub only: Vec<String>,
-    /// Only this seed.
+    /// Seed to run; all if `None`.
     pub seed: Option<u64>,
     /// Runs at a time; each has namespaces of its own.
     pub jobs: usize,
     /// Machines to run in, one for each run; here, in namespaces of this kernel, if `None`.
     pub machines: Option<Machines>,
-    /// Where to write the packets of both ends of each run, if at all.
+    /// Folder for the packets of both ends of each run; `None` for no captures.
     pub capture: Option<PathBuf>,
     /// The command line, for the result file.
     pub command: String,
 }
 
-/// What a suite tells while it runs.
+/// Report on a running suite.
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// A discipline takes no part.
@@ -48,7 +48,7 @@ pub enum Progress {
 /// One run of a suite.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabJob {
-    /// What stands in the box.
+    /// Discipline in the box.
     pub discipline: String,
     /// The seed.
     pub seed: u64,
@@ -69,10 +69,10 @@ pub struct Outcome {
     pub disciplines: Vec<DisciplineOutcome>,
 }
 
-/// What came of one discipline.
+/// Results of one discipline.
 #[derive(Debug, Default, Serialize)]
 pub struct DisciplineOutcome {
-    /// As the scenario names it.
+    /// Name in the scenario.
     pub discipline: String,
     /// Why it took no part.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ impl Suite {
         })
     }
 
-    /// Whose kernel it is, for the result file.
+    /// Name of the kernel on which the runs take place, for the result file.
     fn kernel(&self) -> String {
         match &self.options.machines {
             Some(machines) => format!("{} in a virtual machine", machines.version()),

@@ -7,7 +7,7 @@ use super::metrics::{Spread, Unit, first, rows};
 use super::suite::Outcome;
 use super::worker::client::user_address;
 
-/// What people call a discipline; `None` for one that has no other name than its own.
+/// Common name of a discipline; `None` if its own name is the common one.
 #[must_use]
 pub fn plain_name(discipline: &str) -> Option<&'static str> {
     let kind = discipline.split([':', ',']).find(|part| *part != "kernel")?;
@@ -21,7 +21,7 @@ pub fn plain_name(discipline: &str) -> Option<&'static str> {
     })
 }
 
-/// One number as the table writes it.
+/// Writes a number as the table does.
 #[must_use]
 pub fn write(unit: Unit, v: f64) -> String {
     match unit {
@@ -73,7 +73,7 @@ fn text_of(outcome: &Outcome, figures: &Figures, rows: Vec<&Figure>) -> String {
     text
 }
 
-/// What the table shows: a column for each discipline that ran, a row for each figure that this workload has.
+/// Content of the table: a column for each discipline that ran, a row for each figure that this workload has.
 pub(crate) struct Figures {
     disciplines: Vec<String>,
     rows: Vec<Figure>,
@@ -83,7 +83,7 @@ pub(crate) struct Figures {
 pub(crate) struct Figure {
     key: String,
     pub(crate) label: String,
-    /// In the order of the disciplines.
+    /// Cells of the row, in the order of the disciplines.
     pub(crate) cells: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Figures {
         first(|key| row(key).is_some()).iter().filter_map(|key| row(key)).collect()
     }
 
-    /// All others, in the order of the table.
+    /// Figures that are not among the first, in the order of the table.
     pub(crate) fn rest(&self) -> Vec<&Figure> {
         let shown = self.first();
         self.rows.iter().filter(|row| shown.iter().all(|first| first.key != row.key)).collect()

@@ -36,17 +36,17 @@ pub use idle::Cost;
 pub use record::{ClientResult, ObjectRecord};
 pub use server::{ServerResult, ServerSpec};
 
-/// What a worker says.
+/// Message of a worker, one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Say<T> {
-    /// It is in place.
+    /// The worker is in place.
     Ready,
-    /// How far it is, once a second.
+    /// Progress of the worker, once a second.
     Tick(Tick),
-    /// What came of it; the last line.
+    /// Result of the worker; the last line.
     Done(T),
-    /// What went wrong; the last line.
+    /// Failure of the worker; the last line.
     Failed(String),
 }
 

@@ -37,7 +37,7 @@ fn part(t: &mut Table, scenario: &Scenario, run: &RunRecord, word: &str, rows: &
     }
 }
 
-/// What the users of some groups saw; nothing of the others.
+/// Records of the users of groups that `group` selects, without the others'.
 fn of(scenario: &Scenario, run: &RunRecord, group: &dyn Fn(&Traffic) -> bool) -> RunRecord {
     let client = &run.client;
     let its = |user: u32| scenario.group(user).is_some_and(group);

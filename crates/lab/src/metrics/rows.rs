@@ -2,7 +2,7 @@
 
 use narrows_scenario::{Http, Transport};
 
-/// How a value is written.
+/// Unit of a value, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Seconds.
@@ -28,7 +28,7 @@ pub struct Row {
     pub key: &'static str,
     /// The name in the table.
     pub label: &'static str,
-    /// How it is written.
+    /// Unit in which the value is written.
     pub unit: Unit,
 }
 
@@ -144,7 +144,7 @@ pub const ROWS: &[Row] = &[
     row("box_cpu", "CPU of the box", Unit::Share),
 ];
 
-/// What is shown of each transport by itself where a scenario has several; keys have its word before them.
+/// Rows shown for each transport separately, if a scenario has several; keys begin with the transport's word.
 pub(super) const BY_TRANSPORT: &[Row] = &[
     row("objects_done", "objects done", Unit::Count),
     row("object_p50_s", "object time p50", Unit::Seconds),
@@ -168,7 +168,7 @@ pub(super) const BY_TRANSPORT: &[Row] = &[
     row("flow_stall_max_s", "flow's longest stall", Unit::Seconds),
 ];
 
-/// What is shown of each version of HTTP by itself where a scenario has several; keys have its word before them.
+/// Rows shown for each version of HTTP separately, if a scenario has several; keys begin with the version's word.
 pub(super) const BY_HTTP: &[Row] = &[
     row("pages_done", "pages done", Unit::Count),
     row("page_mean_s", "page time, mean", Unit::Seconds),
@@ -204,7 +204,7 @@ const FIRST: [&str; 15] = [
 ];
 /// Figures that stand among the first of every workload: what the link carried, and at what price.
 const FIRST_OF_ALL: [&str; 2] = ["goodput_kbps", "dropped"];
-/// How many figures are shown first.
+/// Number of figures that are shown first.
 pub const FIRST_ROWS: usize = 8;
 
 /// The keys of the figures to show first, of those that `has` knows; the others go behind them.

@@ -1,4 +1,4 @@
-//! What crossed the thin link and was of no use.
+//! Waste: the bytes that crossed the thin link without use.
 //!
 //! Waste is the share of the bytes on the link beyond what the same payload over the same established connections
 //! costs on the idle link: what was sent again, what came for a connection that had gone, handshakes that led to
@@ -35,7 +35,7 @@ pub(super) fn waste(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
             let pages = pages.filter(|c| counted(c.connected)).map(|c| c.got as f64);
             let objects = objects.map(|o| f64::from(o.got));
             let got: Vec<f64> = objects.chain(long.map(|_| 0.0)).chain(pages).collect();
-            // What came over connections that stood before, and over long ones.
+            // Payload over connections established before the warm-up ended, and over long ones.
             let rest = payload - got.iter().sum::<f64>();
             sum + got.iter().map(|bytes| cost.of(*bytes)).sum::<f64>() + cost.byte() * rest
         });
@@ -43,7 +43,7 @@ pub(super) fn waste(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     if link > 0.0 {
         t.put("link_bytes", Some(link));
         t.put("useful_bytes", Some(useful));
-        // What the idle link needs is measured too, so without waste the difference has either sign.
+        // The need of an idle link is measured too, so without waste the difference has either sign.
         t.put("waste", needed.map(|n| (1.0 - n / link).max(0.0)));
     }
 }

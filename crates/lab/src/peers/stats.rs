@@ -1,4 +1,4 @@
-//! What `tc -s qdisc` counted, from its JSON or its text.
+//! Counters of `tc -s qdisc`, read from its JSON or its text.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub struct PeerCounters {
     pub arrived: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of the packets sent.
     pub sent_bytes: u64,
     /// Packets dropped.
     pub dropped: u64,
@@ -20,7 +20,7 @@ pub struct PeerCounters {
     pub marked: u64,
     /// Packets waiting.
     pub backlog_packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets that wait.
     pub backlog_bytes: u64,
 }
 

@@ -103,7 +103,7 @@ fn the_figures_that_matter_stand_first_and_all_others_are_there() {
     assert_eq!(table::render_first(&outcome).lines().count(), FIRST_ROWS + 1);
 }
 
-/// What a page looks like, as its own script sees it.
+/// Script that measures the layout of a page inside the browser.
 const LOOK: &str = "(() => { \
     const right = (all) => Math.max(...[...all].map((e) => e.getBoundingClientRect().right)); \
     const shown = [...document.querySelectorAll('figure svg')].filter((e) => e.getBoundingClientRect().width > 0); \

@@ -26,13 +26,13 @@ mod pattern {
 pub struct Calls {
     /// The user who makes the first: users of other traffic, or numbers after all of theirs.
     pub first: u32,
-    /// How many.
+    /// Number of calls.
     pub flows: u32,
     /// IP bytes of a packet to the user.
     pub down: u32,
     /// IP bytes of a packet from the user.
     pub up: u32,
-    /// From a packet to the next.
+    /// Nanoseconds from a packet to the next.
     pub interval_ns: u64,
     /// When packets are sent.
     #[serde(with = "pattern")]

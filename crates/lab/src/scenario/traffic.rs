@@ -1,4 +1,4 @@
-//! Who asks for what, as the lab's workers are told.
+//! Traffic as the lab's workers receive it: groups of users and flows, and their settings.
 
 use narrows_scenario::{Http, Size, TrafficKind, Transport};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ mod transport {
     }
 }
 
-/// The same of a version of HTTP.
+/// Serde by the word that scenario files use for a version of HTTP.
 mod http {
     use narrows_scenario::Http;
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
@@ -41,7 +41,7 @@ const MOST_OBJECTS: u64 = 1_000;
 pub enum Traffic {
     /// Closed-loop users: each connection fetches one object after another, a new connection each time.
     Objects {
-        /// How many users, each with an address of its own.
+        /// Number of users, each with an address of its own.
         users: u32,
         /// Parallel connections per user.
         connections: u32,
@@ -51,7 +51,7 @@ pub enum Traffic {
         /// Bytes of an object.
         #[serde(with = "text")]
         size: Size,
-        /// What carries them.
+        /// Transport of the objects.
         #[serde(with = "transport")]
         transport: Transport,
         /// Users who come and go; `None` for a closed loop.
@@ -60,11 +60,11 @@ pub enum Traffic {
     },
     /// Users who load pages over HTTP, one after another.
     Pages {
-        /// How many users, each with an address of its own.
+        /// Number of users, each with an address of its own.
         users: u32,
         /// Parallel connections of HTTP/1.1.
         connections: u32,
-        /// What a page is made of.
+        /// Law of a page's objects.
         page: PageLaw,
         /// Pause between pages: the mean of an exponential draw.
         #[serde(with = "text")]
@@ -78,7 +78,7 @@ pub enum Traffic {
     },
     /// Real browsers that load a page again and again.
     Browser {
-        /// How many, each with an address of its own.
+        /// Number of browsers, each with an address of its own.
         users: u32,
         /// Bytes of the page's objects, the document first.
         page: Vec<u64>,
@@ -91,26 +91,26 @@ pub enum Traffic {
     },
     /// Connections that send for the whole run, each to a user of its own.
     Long {
-        /// How many.
+        /// Number of flows.
         flows: u32,
-        /// What carries them.
+        /// Transport of the flows.
         #[serde(with = "transport")]
         transport: Transport,
     },
 }
 
-/// What pages are made of.
+/// Law of a page's objects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageLaw {
-    /// These objects, in bytes, the document first.
+    /// Fixed sizes of the objects in bytes, the document first.
     Parts(Vec<u64>),
-    /// So many objects of such sizes.
+    /// Random numbers of objects of random sizes.
     Drawn {
-        /// How many.
+        /// Number of objects.
         #[serde(with = "text")]
         objects: Size,
-        /// Bytes of each.
+        /// Bytes of each object.
         #[serde(with = "text")]
         size: Size,
     },
@@ -145,9 +145,9 @@ impl PageLaw {
 pub struct Visits {
     /// Users per second, a Poisson process.
     pub arrivals: f64,
-    /// What each connection of a user fetches before the user goes.
+    /// Objects or pages that each connection of a user fetches before the user leaves.
     pub fetches: u32,
-    /// How many come at most.
+    /// Largest number of users who come; `None` for no bound.
     pub most: Option<u32>,
 }
 
@@ -168,7 +168,7 @@ impl Traffic {
         }
     }
 
-    /// What carries it.
+    /// Transport of the group's data.
     #[must_use]
     pub const fn transport(&self) -> Transport {
         match self {
@@ -186,7 +186,7 @@ impl Traffic {
         }
     }
 
-    /// How users come and go, if they do.
+    /// Visits of users who come and go; `None` if users stay.
     #[must_use]
     pub const fn visits(&self) -> Option<Visits> {
         match self {
@@ -195,7 +195,8 @@ impl Traffic {
         }
     }
 
-    /// What the lab's users can do; the file's check has refused all else.
+    /// Converts an entry of the scenario; `None` if the lab's users cannot do it, which the check of the file has
+    /// refused.
     pub(super) fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
         let transport = traffic.transport;
         match &traffic.kind {

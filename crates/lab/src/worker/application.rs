@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Share of the answers that begin after a pause, and of those that stop for one.
 const SHARE: f64 = 0.2;
 
-/// What the application is told.
+/// Settings of the server's application.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ApplicationSpec {
     /// Mean pause, seconds; 0: none.

@@ -19,14 +19,14 @@ use super::record::{ConnectRecord, PageRecord, PartRecord};
 use super::secure::HOST;
 use super::web::WEB_PORT;
 
-/// How browsers are started.
+/// Settings of the browsers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BrowserSpec {
     /// The program.
     pub program: String,
-    /// Where each has a profile.
+    /// Folder in which each browser has a profile.
     pub dir: PathBuf,
-    /// SHA-256 of the server's public key, which they are told to trust.
+    /// SHA-256 of the server's public key, which browsers accept.
     pub spki_sha256: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ pub fn server_address(browser: u32) -> Ipv4Addr {
 /// One browser and what it loads.
 pub(super) struct Browser {
     pub(super) user: u32,
-    /// Which of all browsers.
+    /// Number among all browsers.
     pub(super) number: u32,
     pub(super) http: Http,
     pub(super) page: Vec<u64>,
@@ -49,7 +49,7 @@ pub(super) struct Browser {
     pub(super) think: f64,
 }
 
-/// What the page says of itself, in milliseconds since the navigation began.
+/// Times that the page reports, in milliseconds since the navigation began.
 #[derive(Debug, Deserialize)]
 struct Timing {
     protocol: String,

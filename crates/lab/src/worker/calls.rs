@@ -48,7 +48,7 @@ pub struct CallEnd {
 pub struct CallEnds {
     /// When the load began; zero at the server, which does not know.
     pub began: u64,
-    /// By number of the call.
+    /// Counts of each call, by its number.
     pub ends: Vec<CallEnd>,
 }
 
@@ -113,7 +113,7 @@ struct Side {
     due: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
-/// Thread of a side, until it is told to end.
+/// Thread of a side; it runs until it is asked to end.
 pub(super) struct Caller {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<CallEnd>>,
@@ -279,7 +279,7 @@ impl Side {
     }
 }
 
-/// Sends the packet of an end whose turn it is.
+/// Sends the next packet of an end.
 fn send(socket: &UdpSocket, end: &End, saw: &mut CallEnd) {
     let Some(peer) = end.peer else { return };
     let mut packet = vec![0; (end.pacer.packet() as usize).saturating_sub(HEADERS).max(SAID)];

@@ -19,16 +19,16 @@ const SNAP: usize = 134;
 /// Most frames in one file, so that a long run on a fast link does not fill the disk.
 const MOST: u64 = 20_000_000;
 
-/// What the listener is told.
+/// Settings of the listener.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CaptureSpec {
-    /// Where to listen.
+    /// Interface on which to listen.
     pub interface: String,
-    /// Where to write.
+    /// File to write.
     pub file: PathBuf,
 }
 
-/// What it heard.
+/// Result of the listener.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CaptureResult {
     /// Frames written.

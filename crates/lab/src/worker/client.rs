@@ -26,22 +26,22 @@ use super::visits::{Open, Visitor, come, finished};
 use super::{Say, Tick, say};
 use crate::scenario::{Calls, Traffic};
 
-/// How long a user waits after a connection attempt failed outright.
+/// Pause of a user after a connection attempt that failed outright.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// Where the thin link ends, in the users' namespace.
+/// Interface of the thin link in the users' namespace.
 pub(super) const INTERFACE: &str = "cli0";
 
-/// What the users are told.
+/// Settings of the users.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClientSpec {
-    /// Where to fetch from.
+    /// Address of the server.
     pub server: SocketAddr,
     /// Congestion control of the requests.
     pub congestion_control: String,
     /// Window scales of TCP, given to users in turn; empty: the kernel's own.
     pub window_scales: Vec<u8>,
-    /// How QUIC sends.
+    /// Settings of QUIC's senders.
     pub quic: QuicSettings,
     /// Decides sizes, start times and pauses.
     pub seed: u64,
@@ -49,7 +49,7 @@ pub struct ClientSpec {
     pub duration: f64,
     /// Seconds not counted in a long flow's stall.
     pub warmup: f64,
-    /// Users start within so many seconds.
+    /// Seconds within which users start.
     pub jitter: f64,
     /// Seconds there and back without a queue.
     pub rtt: f64,
@@ -57,9 +57,9 @@ pub struct ClientSpec {
     pub mtu: u32,
     /// Bytes of link layer per packet.
     pub overhead: u32,
-    /// How browsers are started, where there are any.
+    /// Settings of the browsers; `None` if there are none.
     pub browser: Option<BrowserSpec>,
-    /// Who does what.
+    /// Groups of users and flows.
     pub traffic: Vec<Traffic>,
     /// Calls to make.
     pub calls: Vec<Calls>,
@@ -72,7 +72,7 @@ pub fn user_address(user: u32) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, high, low)
 }
 
-/// The user whose address it is.
+/// Number of the user who has an address; `None` if no user has it.
 pub(super) fn user_at(address: Ipv4Addr) -> Option<u32> {
     let [10, 77, high, low] = address.octets() else { return None };
     let n = (u32::from(high) * 256 + u32::from(low)).checked_sub(257)?;
@@ -96,18 +96,18 @@ impl Run {
         self.begin.elapsed().as_secs_f64()
     }
 
-    /// Whether the load has come to its end.
+    /// Whether the load has ended.
     pub(super) fn over(&self) -> bool {
         tokio::time::Instant::now() >= self.end
     }
 
-    /// Of an instant, as [`Self::now`] is of this one.
+    /// Seconds from the beginning of the load to `instant`; 0 for earlier ones.
     pub(super) fn at(&self, instant: Instant) -> f64 {
         instant.saturating_duration_since(self.begin).as_secs_f64()
     }
 }
 
-/// What one connection's life gave.
+/// Records of one connection's life.
 #[derive(Default)]
 pub(super) struct Life {
     pub(super) user: u32,
@@ -182,7 +182,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         result.pages.sort_by(|a, b| a.start.total_cmp(&b.start));
         result.long.sort_by_key(|l| l.user);
         for bins in &mut result.bins {
-            // What came in the instant of the end belongs to the last whole second.
+            // Payload that came at the instant of the end belongs to the last whole second.
             let whole = whole(&run.spec);
             let late: u32 = bins.drain(whole.min(bins.len())..).sum();
             bins.resize(whole, 0);
@@ -194,7 +194,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
     })
 }
 
-/// The numbers of users that nobody has, because those who come to the addresses have numbers of their own.
+/// Numbers that no user has, because arriving users have numbers of their own.
 fn nobodies(spec: &ClientSpec) -> BTreeSet<u32> {
     let mut first = 0;
     let mut all = BTreeSet::new();
@@ -295,7 +295,7 @@ fn live(lives: &mut JoinSet<Vec<Life>>, run: &Arc<Run>, traffic: &Traffic, visit
     }
 }
 
-/// How many browsers of a group, whose first user is `first`, come before `user`.
+/// Number of browsers of a group, whose first user is `first`, that come before `user`.
 fn browsers(traffic: &Traffic, first: &mut u32, user: u32) -> u32 {
     let group = *first..*first + traffic.users();
     *first = group.end;

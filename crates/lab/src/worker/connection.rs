@@ -23,13 +23,13 @@ use super::secure::{HOST, QuicSettings, SECURE_PORT, client_quic, client_tls};
 use super::server::{REQUEST, congestion_control, padded};
 use super::web::{OVER_QUIC, OVER_TLS};
 
-/// What the users' connections have in common.
+/// Settings that the users' connections share.
 pub(super) struct Ways {
     pub(super) server: SocketAddr,
     congestion_control: String,
     tls: TlsConnector,
     quic: quinn::ClientConfig,
-    /// The same where HTTP follows.
+    /// TLS and QUIC settings for connections over which HTTP follows.
     pub(super) http1: TlsConnector,
     pub(super) http2: TlsConnector,
     pub(super) http3: quinn::ClientConfig,
@@ -42,7 +42,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// To `server`, plain; the other transports use [`SECURE_PORT`] there.
+    /// Settings for connections to `server`, plain; the other transports use [`SECURE_PORT`] there.
     pub(super) fn new(
         server: SocketAddr,
         congestion_control: String,
@@ -134,8 +134,8 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// Reads what has come; `None` once there will be no more. The bytes are those of the reply, in the order in which
-    /// they came: over QUIC that need not be the order in which they were sent.
+    /// Reads the bytes that have arrived; `None` once there will be no more. Bytes are those of the reply, in the order
+    /// of their arrival: over QUIC that need not be the order in which they were sent.
     pub(super) async fn read(&mut self, buffer: &mut Vec<u8>) -> Option<usize> {
         buffer.clear();
         match self {
@@ -172,7 +172,7 @@ pub(super) struct Arrivals {
     ear: Option<Arc<Ear>>,
 }
 
-/// Somebody who is told of arrivals at once, from the moment of listening on.
+/// Listener that is called at each arrival, once it listens.
 pub(super) struct Ear {
     listens: AtomicBool,
     hear: Box<dyn Fn(Instant) + Send + Sync>,
@@ -195,12 +195,12 @@ impl std::fmt::Debug for Ear {
 }
 
 impl Arrivals {
-    /// Told to somebody, and not kept.
+    /// Creates arrivals that are passed to `ear` and not kept.
     pub(super) fn told_to(ear: Arc<Ear>) -> Self {
         Self { ear: Some(ear), ..Self::default() }
     }
 
-    /// Those not taken yet, in order.
+    /// Takes the arrivals noted since the last call, in order.
     pub(super) fn take(&self) -> Vec<(Instant, usize)> {
         std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! What the lab's web server has: bodies of any size, and a page for browsers. A path says all there is to know.
+//! Content of the lab's web server: bodies of any size, and a page for browsers. The path alone determines the content.
 //!
 //! `/9000` is a body of 9000 bytes. `/page/20000,8000,...` is a document of the first size with links to the others:
 //! two style sheets, three scripts, and pictures, as `/css/8000`, `/js/8000` and `/svg/8000`, each valid and padded.
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 /// Largest body, so that a wrong path does not eat the machine's memory.
 const MOST: usize = 100_000_000;
-/// How many objects after the document are style sheets, and after those scripts.
+/// Number of objects after the document that are style sheets, and number of scripts after those.
 const SHEETS: usize = 2;
 const SCRIPTS: usize = 3;
 

@@ -23,7 +23,7 @@ use super::{Say, say};
 /// the socket that sent into it, so a smaller room would drop frames before that queue does: 92 of them by default.
 const MAY_WAIT: usize = 512 << 20;
 
-/// What the emulator is told.
+/// Settings of the emulator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EmulatorSpec {
     /// The two interfaces between which it stands.
@@ -38,7 +38,7 @@ pub struct EmulatorSpec {
     pub limit: usize,
 }
 
-/// What it did.
+/// Result of the emulator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EmulatorResult {
     /// Frames delivered.
@@ -48,11 +48,11 @@ pub struct EmulatorResult {
     /// Frames lost because too many were under way, or the interface had no room. Any spoils a run: no queue under test
     /// has dropped them.
     pub overrun: u64,
-    /// How much later than asked frames left, in milliseconds: median.
+    /// Lateness of frames against the time asked, median, milliseconds.
     pub late_p50_ms: f64,
-    /// 99th percentile.
+    /// Lateness of frames, 99th percentile, milliseconds.
     pub late_p99_ms: f64,
-    /// The worst.
+    /// Lateness of frames, maximum, milliseconds.
     pub late_max_ms: f64,
 }
 
@@ -206,9 +206,9 @@ mod tests {
     /// A frame of UDP from the server to a user, by the way that frames take on this layer.
     fn frame(layer: Layer) -> Vec<u8> {
         let (to, from) = match layer {
-            // Of wan0, of srv0.
+            // Last bytes of the addresses of wan0 and srv0.
             Layer::Routed => (3, 6),
-            // Of cli0.
+            // Last byte of the address of cli0.
             Layer::Bridged => (1, 6),
         };
         let mac = |n| [2, 0, 0, 0x4e, 0x52, n];
@@ -226,7 +226,8 @@ mod tests {
         frame
     }
 
-    /// What of `frames` sent at once waits behind a link of 100 kbit/s whose queue holds them all.
+    /// Sends `frames` at once into a link of 100 kbit/s whose queue holds them all; returns the frames sent and those
+    /// that wait.
     fn stand(layer: Layer, frames: usize) -> (usize, u64) {
         let bench = Bench::new(1500, layer).unwrap();
         let queue = "root tbf rate 100kbit burst 2000 limit 2000000";

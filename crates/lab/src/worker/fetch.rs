@@ -17,7 +17,7 @@ pub(super) struct Who {
     pub(super) visitor: u32,
     pub(super) connection: u32,
     pub(super) transport: Transport,
-    /// After how many objects the user goes; `None` for a user who is there all the time.
+    /// Number of objects after which the user leaves; `None` for a permanent user.
     pub(super) most: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn objects(run: Arc<Run>, who: Who, think: f64, size: Size, mut
                 object.done = Some(object.end);
                 run.objects.fetch_add(1, Ordering::Relaxed);
             }
-            // What is cut off counts with the stall it had.
+            // An object that is cut off counts with the stall it had.
             _ => gap.note(&mut object, object_end(&run)),
         }
         life.objects.push(object);
@@ -59,11 +59,11 @@ pub(super) async fn objects(run: Arc<Run>, who: Who, think: f64, size: Size, mut
     life
 }
 
-/// Since when nothing has come.
+/// Instants of the last payload: in all, and since the connection was established.
 struct Gap {
     last: f64,
     connected: f64,
-    /// What came that nobody has read yet.
+    /// Arrivals not read yet.
     arrivals: Arrivals,
 }
 
@@ -95,7 +95,7 @@ impl Gap {
     }
 }
 
-/// What came over a socket at once.
+/// Bytes that came over a socket at one instant.
 struct Arrival {
     at: f64,
     bytes: usize,
@@ -108,7 +108,7 @@ fn when_they_came(came: &[Arrival], n: usize, now: f64) -> Vec<Arrival> {
     let Some((last, others)) = came.split_last().filter(|_| all > 0) else {
         return vec![Arrival { at: now, bytes: n }];
     };
-    // What wraps the bytes is spread over them.
+    // The overhead of TLS is spread evenly over the bytes.
     let mut spread: Vec<Arrival> =
         others.iter().map(|a| Arrival { at: a.at, bytes: a.bytes * n / all }).collect();
     let rest = n - spread.iter().map(|arrival| arrival.bytes).sum::<usize>();

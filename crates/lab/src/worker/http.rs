@@ -37,7 +37,7 @@ enum Sends {
 impl Clone for Sends {
     fn clone(&self) -> Self {
         match self {
-            // There is one request at a time; a clone has nothing to send with.
+            // A clone has nothing to send with, since HTTP/1.1 has one request at a time.
             Self::One(_) => Self::One(Box::new(None)),
             Self::Two(send) => Self::Two(send.clone()),
             Self::Three(send) => Self::Three(send.clone()),
@@ -45,7 +45,7 @@ impl Clone for Sends {
     }
 }
 
-/// What carries the connection on.
+/// Task that drives the connection, ended when the last client is dropped.
 struct Driver {
     task: JoinHandle<()>,
     quic: Option<(quinn::Connection, Arc<AtomicU64>)>,
@@ -98,7 +98,7 @@ impl Client {
         Ok(Self { sends: Sends::Three(send), _driver: Arc::new(driver) })
     }
 
-    /// Fetches what is at `path`; `came` is told of each piece of the body.
+    /// Fetches `path`; `came` is called with the length of each piece of the body.
     pub(super) async fn get(&mut self, path: &str, mut came: impl FnMut(usize)) -> anyhow::Result<()> {
         let whole = format!("https://{HOST}:{WEB_PORT}{path}");
         match &mut self.sends {

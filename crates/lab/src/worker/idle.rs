@@ -1,6 +1,6 @@
-//! What fetching costs on the idle link: before the load begins, one user fetches objects of several sizes by each way
-//! the load will use, and the meter reads what each took: handshake, headers, acknowledgments, QUIC's probes for a
-//! larger packet (RFC 8899), and the farewell.
+//! Cost of fetching on the idle link. Before the load begins, one user fetches objects of several sizes by each way the
+//! load will use, and the meter reads what each took: handshake, headers, acknowledgments, QUIC's probes for a larger
+//! packet (RFC 8899), and the farewell.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ use crate::scenario::Traffic;
 
 /// Payload of the smallest object.
 const SMALL: u64 = 1_000;
-/// By how many full segments the others are larger, and how often each is fetched; the cheapest counts, because an
-/// early timer repeats what was not lost. The last two tell what a long transfer costs.
+/// Full segments by which each object is larger than the smallest, and how often it is fetched. The cheapest fetch
+/// counts, because an early timer repeats what was not lost. The last two tell what a long transfer costs.
 const SIZES: [(u64, usize); 4] = [(0, 2), (5, 2), (20, 1), (60, 1)];
 /// IP and TCP header with time stamps.
 const HEADERS: u32 = 52;
@@ -29,7 +29,7 @@ const WINDOW: u32 = 16_384;
 /// Longest time for one object.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a way of fetching costs on the idle link.
+/// Cost of a way of fetching on the idle link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Payload of one connection, and the bytes it took on the link; at least two, by size.
@@ -37,7 +37,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Bytes on the link for a connection with so much payload: straight lines through the points, and on beyond them.
+    /// Bytes on the link for a connection with this much payload: straight lines through the points, continued beyond
+    /// them.
     #[must_use]
     pub fn of(&self, payload: f64) -> f64 {
         let above = self.points.iter().position(|(size, _)| *size as f64 > payload);
@@ -94,12 +95,12 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<Vec<Option<Cost>>> {
     })
 }
 
-/// How objects are fetched.
+/// Way in which objects are fetched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     /// Each over a connection of its own.
     Bare(Transport),
-    /// Several over a connection of this version, of so many bytes on average.
+    /// Several objects over a connection of this version, of `object` bytes on average.
     Web { http: Http, object: u64 },
 }
 
@@ -121,7 +122,7 @@ struct Idle {
     user: u32,
     ways: Ways,
     meter: Meter,
-    /// After so long without a packet a connection is over.
+    /// Time without a packet after which a connection counts as over.
     quiet: Duration,
 }
 

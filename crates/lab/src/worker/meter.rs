@@ -1,6 +1,6 @@
-//! What crosses the thin link towards the users: the bytes of every IP packet that comes in at their end, with the
-//! link layer's overhead, by the group whose address it bears. Nothing of a packet counts but its address: what comes
-//! for a connection that is gone has crossed the link all the same.
+//! Meter of the thin link towards the users: the bytes of every IP packet that comes in at their end, with the link
+//! layer's overhead, by the group whose address it bears. Only a packet's address counts: a packet for a connection
+//! that is gone has crossed the link all the same.
 
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
@@ -17,9 +17,9 @@ use super::client::user_at;
 
 /// Bytes of Ethernet before an IP packet; [`frames`](PacketSocket::recv) have them.
 const ETHERNET: usize = 14;
-/// In the header of IP.
+/// Number of UDP in the IP header.
 const UDP: u8 = 17;
-/// How long the meter sleeps when nothing comes, in milliseconds; it looks then whether it is still wanted.
+/// Sleep of the meter in milliseconds when nothing comes, after which it looks whether it is still wanted.
 const NAP: u16 = 50;
 
 /// Bytes in each second, by group.
@@ -32,9 +32,9 @@ pub(super) struct Meter {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a meter counts and how.
+/// Settings of a meter.
 pub(super) struct Gauge {
-    /// Where packets come in.
+    /// Interface on which packets come in.
     pub(super) interface: &'static str,
     /// Bytes of link layer per packet.
     pub(super) overhead: u32,
@@ -55,7 +55,7 @@ impl Gauge {
         })
     }
 
-    /// Whom a frame is for, and its bytes on the link.
+    /// Group that a frame is for, and its bytes on the link; `None` for packets of calls and of no group.
     fn weigh(&self, frame: &[u8]) -> Option<(usize, u64)> {
         let ip = frame.get(ETHERNET..ETHERNET + 22).filter(|_| frame[12..14] == [8, 0])?;
         // Packets of calls cost those who fetch nothing.
@@ -92,12 +92,12 @@ impl Meter {
         Ok(Self { bins, over, thread: Some(thread) })
     }
 
-    /// All bytes so far.
+    /// Bytes so far, of all groups.
     pub(super) fn total(&self) -> u64 {
         lock(&self.bins).iter().flatten().sum()
     }
 
-    /// What came in the first `seconds`, by group.
+    /// Bytes that came in each of the first `seconds`, by group.
     pub(super) fn bins(&self, seconds: usize) -> Bins {
         let mut bins = lock(&self.bins).clone();
         bins.iter_mut().for_each(|b| b.resize(seconds, 0));

@@ -23,7 +23,7 @@ pub(super) struct Reader {
     pub(super) connections: u32,
     /// Mean pause between pages.
     pub(super) think: f64,
-    /// After how many pages the user goes; `None` for a user who is there all the time.
+    /// Number of pages after which the user leaves; `None` for a permanent user.
     pub(super) most: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ struct Load {
     run: Arc<Run>,
     visitor: Visitor,
     http: Http,
-    /// What is still to be asked for: number and size.
+    /// Objects still to be requested: number and size.
     left: Mutex<VecDeque<(usize, u32)>>,
     page: Mutex<PageRecord>,
     life: Mutex<Life>,

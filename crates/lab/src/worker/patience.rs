@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is known of one user. Times are seconds since the load began.
+/// State of one user. Times are seconds since the load began.
 #[derive(Clone, Copy, Debug, Default)]
 struct User {
     address: u32,
@@ -19,7 +19,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Nobody waits; what lies before `warmup` will not count.
+    /// Creates a state in which no user waits; stalls before `warmup` will not count.
     pub(super) fn new(users: u32, warmup: f64) -> Self {
         let users = (0..users).map(|address| User { address, ..User::default() }).collect();
         Self { users: Mutex::new(users), warmup }

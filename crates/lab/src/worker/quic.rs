@@ -19,7 +19,7 @@ use super::secure::{QuicSettings, SECURE_PORT, server_quic};
 use super::server::{REQUEST, header, wanted};
 use super::web::{WEB_PORT, over_quic};
 
-/// What the server's QUIC stack counted over all connections.
+/// Counts of the server's QUIC stack over all connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct QuicCounters {
     /// Connections that shook hands.
@@ -50,7 +50,7 @@ struct Books {
 /// A server of QUIC.
 pub(super) struct QuicServer {
     endpoint: Endpoint,
-    /// Where HTTP/3 is spoken.
+    /// Endpoint that speaks HTTP/3.
     web: Option<Endpoint>,
     books: Arc<Mutex<Books>>,
     ptos: Arc<AtomicU64>,
@@ -108,7 +108,7 @@ impl QuicServer {
         connection(incoming, self.books.clone(), self.application.clone(), web)
     }
 
-    /// What was counted so far, live connections included.
+    /// Counts so far, live connections included.
     pub(super) fn counters(&self) -> QuicCounters {
         let books = lock(&self.books);
         let mut all = books.gone.clone();

@@ -1,4 +1,4 @@
-//! What the users saw. Times are seconds since the load began.
+//! Records of the users. Times are seconds since the load began.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,13 @@ use super::calls::CallEnds;
 /// One object, fetched or not.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ObjectRecord {
-    /// Whose it is, by the address.
+    /// Number of the user's address.
     pub user: u32,
-    /// Who has the address: the user of that number, or one who came.
+    /// Number of the person: a permanent user has the number of the address, arriving ones are numbered after all of
+    /// these.
     #[serde(default)]
     pub visitor: u32,
-    /// Which of the user's connections.
+    /// Number among the user's connections.
     pub connection: u32,
     /// Body in bytes.
     pub size: u32,
@@ -32,7 +33,7 @@ pub struct ObjectRecord {
     pub done: Option<f64>,
     /// The longest time without payload, from `start` on; for a cut-off object up to the end of the run.
     pub stall: f64,
-    /// The same from `connected` on.
+    /// The longest time without payload, from `connected` on.
     pub stall_connected: f64,
     /// When it was over, one way or another.
     pub end: f64,
@@ -50,7 +51,7 @@ pub struct ObjectRecord {
 /// One connection that sends for the whole run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LongRecord {
-    /// Whose it is.
+    /// Number of the user's address.
     pub user: u32,
     /// When the user began to connect.
     pub start: f64,
@@ -66,9 +67,9 @@ pub struct LongRecord {
 /// One page, loaded or not.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PageRecord {
-    /// Whose it is, by the address.
+    /// Number of the user's address.
     pub user: u32,
-    /// Who has the address.
+    /// Number of the person, as in [`ObjectRecord::visitor`].
     pub visitor: u32,
     /// When the user began to connect.
     pub start: f64,
@@ -80,7 +81,7 @@ pub struct PageRecord {
     pub done: Option<f64>,
     /// When it was over, one way or another.
     pub end: f64,
-    /// What a browser says it was loaded with (RFC 7301).
+    /// Protocol that loaded the page, as the browser reports it (RFC 7301).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// Whether a browser had set out.
@@ -89,9 +90,9 @@ pub struct PageRecord {
     /// A connection broke before the page was whole.
     #[serde(default)]
     pub broken: bool,
-    /// Its objects, the document first.
+    /// Objects of the page, the document first.
     pub parts: Vec<PartRecord>,
-    /// Its connections.
+    /// Connections of the page.
     pub connects: Vec<ConnectRecord>,
 }
 
@@ -133,7 +134,7 @@ pub struct ConnectRecord {
 pub struct VisitRecord {
     /// The address.
     pub user: u32,
-    /// Which of those who came, numbered after the users who are there all the time.
+    /// Number of the person, counted on from the permanent users.
     pub visitor: u32,
     /// When.
     pub start: f64,
@@ -142,7 +143,7 @@ pub struct VisitRecord {
     pub end: Option<f64>,
 }
 
-/// All the users saw.
+/// Records of all users.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClientResult {
     /// Every object that was begun.
@@ -152,20 +153,20 @@ pub struct ClientResult {
     /// Every page that was begun.
     #[serde(default)]
     pub pages: Vec<PageRecord>,
-    /// Every user who came and went.
+    /// Visits, one for each user who came.
     #[serde(default)]
     pub visits: Vec<VisitRecord>,
     /// Payload received in each second, by address.
     pub bins: Vec<Vec<u32>>,
-    /// How long the load lasted.
+    /// Duration of the load, seconds.
     pub lasted: f64,
     /// Each user's longest time without anything while something was awaited, after the warm-up.
     #[serde(default)]
     pub user_stalls: Vec<f64>,
-    /// The address of each user in `user_stalls`; of one who came after all the others.
+    /// Number of the address of each user in `user_stalls`; arriving users come after all others.
     #[serde(default)]
     pub addresses: Vec<u32>,
-    /// What crossed the thin link towards each group in each second: IP packets and link layer, in bytes.
+    /// Bytes that crossed the thin link towards each group in each second, IP packets and link layer.
     #[serde(default)]
     pub link: Vec<Vec<u64>>,
     /// UDP payload that reached a QUIC connection which was still there, bytes.
@@ -176,13 +177,13 @@ pub struct ClientResult {
     pub calls: Option<CallEnds>,
 }
 
-/// To tenths of a millisecond: more would be noise in the result file.
+/// Rounds to tenths of a millisecond: more would be noise in the result file.
 fn round(seconds: &mut f64) {
     *seconds = (*seconds * 1e4).round() / 1e4;
 }
 
 impl ClientResult {
-    /// Drops the digits nobody can have measured.
+    /// Drops the digits that no measurement can have.
     pub fn round(&mut self) {
         for o in &mut self.objects {
             let times = [&mut o.start, &mut o.stall, &mut o.stall_connected, &mut o.end];

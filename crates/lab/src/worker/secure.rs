@@ -21,12 +21,12 @@ use sha2::{Digest as _, Sha256};
 pub const HOST: &str = "lab";
 /// Port of TLS over TCP, and of QUIC over UDP.
 pub const SECURE_PORT: u16 = 443;
-/// What quinn begins with: RFC 9000's least datagram, bytes (section 14).
+/// Datagram size in bytes with which quinn begins: the least that RFC 9000 allows (section 14).
 const DATAGRAM: u64 = 1200;
 /// No stall may end a connection in its place.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// What the senders of QUIC are told.
+/// Settings of QUIC's senders.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct QuicSettings {
     /// `cubic`, `reno` or `bbr`; any other of the kernel's is CUBIC here.
@@ -36,7 +36,7 @@ pub struct QuicSettings {
 }
 
 impl QuicSettings {
-    /// As quinn wants it.
+    /// Converts the settings to quinn's.
     ///
     /// # Errors
     /// If quinn refuses the idle time-out.
@@ -72,7 +72,7 @@ impl QuicSettings {
 pub struct Identity {
     certificate: Vec<u8>,
     key: Vec<u8>,
-    /// What a browser is told to take although nobody vouches for it: SHA-256 of the public key's SubjectPublicKeyInfo.
+    /// SHA-256 of the public key's SubjectPublicKeyInfo, by which a browser accepts the self-signed certificate.
     pub spki_sha256: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ impl Identity {
     }
 }
 
-/// The server's side of TLS, for those who `speak` one of these, or nothing.
+/// Settings of the server's TLS, which offers the protocols in `speak`, or none.
 pub(super) fn server_tls(identity: &Identity, speak: &[&[u8]]) -> anyhow::Result<ServerConfig> {
     let key = PrivatePkcs8KeyDer::from(identity.key.clone());
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -135,7 +135,7 @@ pub(super) fn client_quic(
     Ok(config)
 }
 
-/// Takes any certificate, as nobody vouches for that of a lab; the signature with it is checked as always.
+/// Accepts any certificate, as a lab's is self-signed; the signature with it is checked as always.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

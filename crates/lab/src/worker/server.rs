@@ -26,7 +26,7 @@ pub const HEADER: usize = 200;
 /// Length of every request.
 pub const REQUEST: usize = 120;
 
-/// What the server is told.
+/// Settings of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerSpec {
     /// Port to listen on.
@@ -37,7 +37,7 @@ pub struct ServerSpec {
     pub secure: Option<QuicSettings>,
     /// Whether HTTP is spoken, on [`WEB_PORT`].
     pub web: bool,
-    /// Who it says it is.
+    /// Certificate and key of the server.
     pub identity: Identity,
     /// Pauses of its application.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct ServerSpec {
     pub calls: Vec<Calls>,
 }
 
-/// What its kernel counted.
+/// Result of the server, most of it from its kernel's counters.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ServerResult {
     /// Segments sent, retransmissions excluded (`OutSegs`).
@@ -58,7 +58,7 @@ pub struct ServerResult {
     pub timeouts: u64,
     /// Every TCP counter that is not zero, for the curious.
     pub counters: std::collections::BTreeMap<String, u64>,
-    /// What the QUIC stack counted, where it was asked for.
+    /// Counts of the QUIC stack, if QUIC was wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicCounters>,
     /// Packets of calls at the server, until [`crate::metrics::records`] joins them with the users'.
@@ -213,7 +213,7 @@ async fn answer(
     let mut chunk = vec![b'.'; 16 * 1024];
     chunk[..HEADER].copy_from_slice(&header(size));
     while left > 0 {
-        // What comes before the pause in the middle ends at half of the bytes.
+        // The part before the pause in the middle ends at half of the bytes.
         let half = left.saturating_sub(whole / 2);
         let until = if plan.middle.is_some() && half > 0 { half } else { left };
         let n = until.min(chunk.len() as u64) as usize;
@@ -231,7 +231,7 @@ async fn answer(
     Ok(())
 }
 
-/// How many bytes a request asks for.
+/// Number of bytes that a request asks for.
 pub(super) fn wanted(request: &[u8]) -> std::io::Result<u64> {
     std::str::from_utf8(request)
         .ok()
@@ -239,7 +239,7 @@ pub(super) fn wanted(request: &[u8]) -> std::io::Result<u64> {
         .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }
 
-/// What stands before the body.
+/// Header of a reply, [`HEADER`] bytes long.
 pub(super) fn header(size: u64) -> [u8; HEADER] {
     padded(&format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\nX-Pad: "))
 }
@@ -272,7 +272,7 @@ fn kernel_counters() -> anyhow::Result<Counters> {
     Ok(counters)
 }
 
-/// What was counted since `before`; what is no count stays as it is.
+/// Subtracts the counters as they were at `before`; gauges stay as they are.
 fn since(before: &Counters, mut now: Counters) -> Counters {
     for (name, v) in &mut now {
         if !matches!(name.as_str(), "RtoAlgorithm" | "RtoMin" | "RtoMax" | "CurrEstab") {

@@ -9,21 +9,21 @@ use super::client::{Life, Run, pause, rng};
 use super::record::VisitRecord;
 use crate::scenario::Visits;
 
-/// Who comes, and what they are told to do.
+/// Addresses and arrivals of a group whose users come and go.
 pub(super) struct Open {
     /// The group's first address.
     pub(super) first: u32,
-    /// How many addresses it has.
+    /// Number of addresses of the group.
     pub(super) users: u32,
     pub(super) visits: Visits,
 }
 
-/// A user who came.
+/// A user who has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visitor {
     /// The address.
     pub(super) user: u32,
-    /// Who it is among all users of the run.
+    /// Number among all persons of the run.
     pub(super) person: u32,
 }
 

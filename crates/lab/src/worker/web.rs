@@ -17,9 +17,9 @@ use super::content::content;
 
 /// Port of the web server, TCP and UDP.
 pub const WEB_PORT: u16 = 8443;
-/// What it speaks over TLS (RFC 7301).
+/// Protocols that the server offers over TLS (RFC 7301).
 pub(super) const OVER_TLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
-/// What it speaks over QUIC.
+/// Protocol that the server offers over QUIC.
 pub(super) const OVER_QUIC: &[u8] = b"h3";
 
 fn reply(path: &str) -> Response<Bytes> {

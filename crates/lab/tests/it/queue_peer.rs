@@ -55,7 +55,7 @@ fn send(name: &str, plan: Vec<(Duration, usize)>) -> std::thread::JoinHandle<Vec
     })
 }
 
-/// What reaches the users: flow and number in order, and how long it took from the first to the last.
+/// Receives on the users' side: flow and number in order, and the time from the first to the last packet.
 fn receive(name: &str, done: Arc<AtomicBool>) -> std::thread::JoinHandle<(Vec<(usize, u32)>, Duration)> {
     let (ready, listening) = mpsc::channel();
     let receiver = within(name, move || {
@@ -84,7 +84,7 @@ fn receive(name: &str, done: Arc<AtomicBool>) -> std::thread::JoinHandle<(Vec<(u
     receiver
 }
 
-/// By how much two runs may differ.
+/// Tolerances between two runs.
 struct Bounds {
     /// Drops, as a part of the arrivals: in all, and of each flow.
     drops: f64,
@@ -104,7 +104,7 @@ fn compare(kernel: &str, spec: &str, bounds: &Bounds) {
     compare_on(plan, kernel, spec, bounds);
 }
 
-/// The same, on arrivals of this plan.
+/// Runs `kernel` and `spec` on arrivals of `plan`, until they agree.
 fn compare_on(plan: fn() -> Vec<(Duration, usize)>, kernel: &str, spec: &str, bounds: &Bounds) {
     let kind = kernel.split(' ').next().unwrap();
     if let Err(why) = Peer::available(kind) {
@@ -115,11 +115,11 @@ fn compare_on(plan: fn() -> Vec<(Duration, usize)>, kernel: &str, spec: &str, bo
     assert!(differ.len() < ATTEMPTS as usize, "{kernel} and {spec} differ each time: {}", differ.join("; "));
 }
 
-/// What came out of a peer.
+/// Packets that left a peer.
 struct Served {
     /// Flow and number, in order.
     order: Vec<(usize, u32)>,
-    /// From the first to the last.
+    /// Time from the first packet to the last.
     span: Duration,
     dropped: u64,
 }
@@ -197,7 +197,7 @@ fn kernel() -> [u32; 2] {
     [numbers.next().unwrap(), numbers.next().unwrap()]
 }
 
-/// The same packets in an order that says nothing, the same each time: by the middle digits of n times the golden
+/// Returns the same packets in an order without meaning, the same each time: by the middle digits of n times the golden
 /// ratio's part.
 fn shuffled(served: &[(usize, u32)]) -> Vec<(usize, u32)> {
     let mut mixed: Vec<_> =
@@ -256,8 +256,8 @@ fn cake_drops_as_linux_does_where_queues_run_empty() {
     compare_on(bursts, "cake besteffort", "cake", &Bounds { drops: 0.01, order: 0.1, kept: 0.99 });
 }
 
-/// What is forgotten of an empty queue while others are served: nothing is 2 % of the arrivals off, and with that grace
-/// 6 %. What is dropped leaves the link idle for half the time.
+/// An empty queue is forgotten while others are served. Without that the arrivals are 2 % off, and with an interval of
+/// grace 6 %. Drops leave the link idle for half the time.
 #[test]
 fn cake_forgets_as_linux_does() {
     compare_on(waves, "cake besteffort", "cake", &Bounds { drops: 0.015, order: 0.5, kept: 0.4 });

@@ -99,7 +99,7 @@ pub const fn like(flow: usize) -> usize {
     flow % FLOWS.len()
 }
 
-/// The same arrivals through ours: what leaves, in order.
+/// Runs our discipline on the same arrivals; returns the packets that leave, in order.
 pub fn ours(spec: &str, overhead: u32, seed: u64, sent: &[Sent]) -> Vec<(usize, u32)> {
     let link = ShaperConfig { overhead, ..ShaperConfig::new(RATE) };
     through(link, spec.parse::<Spec>().expect("the callers name disciplines").build(&link, seed), sent)
