@@ -1,9 +1,8 @@
-//! What a sweep of many short runs spends outside of them: `cargo bench -p narrows-runner`. Numbers after `--`: how
-//! many runs, and how many simulated seconds each has. It is processor time, so that what else the machine does is not
-//! counted.
+//! Cost of a sweep of many short runs outside of the runs: `cargo bench -p narrows-runner`. Numbers after `--` set how
+//! many runs there are, and how many simulated seconds each has. The cost is in processor time, so that other work on
+//! the machine does not count.
 //!
-//! Outside is all that is neither simulation nor making results of one: keeping each run, finding it again, joint
-//! tables.
+//! Outside means neither simulation nor results of one run: keeping each run, finding it again, joint tables.
 
 use std::path::PathBuf;
 use std::sync::Mutex;

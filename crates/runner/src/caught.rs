@@ -3,17 +3,17 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What `work` gives.
+/// Runs `work` and returns its result.
 ///
 /// # Errors
-/// What it said as it panicked, in a sentence for whoever started it.
+/// Returns the message of a panic, in a sentence for the user.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    // What was half done is not looked at again: a run's world goes down with it.
+    // State half changed by a panic is never used again: a run's world goes down with it.
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| format!("a bug in the simulator, please report it: {}", words(panic.as_ref())))
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic")

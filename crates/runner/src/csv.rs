@@ -19,7 +19,7 @@ impl Writer {
         Ok(Self(writer))
     }
 
-    /// One row.
+    /// Writes one row.
     pub(crate) fn row<'a>(&mut self, fields: impl IntoIterator<Item = &'a str>) -> std::io::Result<()> {
         Ok(self.0.write_record(fields)?)
     }
@@ -60,7 +60,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// What [`number`] wrote.
+/// Reads a value written by [`number`].
 pub(crate) fn read_number(text: &str) -> Option<f64> {
     if text.is_empty() { Some(f64::NAN) } else { text.parse().ok() }
 }

@@ -1,10 +1,10 @@
-//! From runs to points: medians, or means, over seeds.
+//! Points of a plan: medians, or means, over the seeds of runs.
 
 use std::collections::BTreeMap;
 
 use crate::RunPlan;
 
-/// What stands for several seeds.
+/// Rule by which one value stands for several seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Middle {
     /// The median.
@@ -15,7 +15,7 @@ pub enum Middle {
 }
 
 impl Middle {
-    /// As a table says it.
+    /// Word for the rule in a table.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -24,7 +24,7 @@ impl Middle {
         }
     }
 
-    /// Of values in order, least first.
+    /// Combines values in ascending order.
     fn of(self, v: &[f64]) -> f64 {
         match self {
             Self::Median => {
@@ -41,7 +41,7 @@ impl Middle {
 pub struct Point {
     /// One value for each of [`Plan::axes`].
     pub coords: Vec<String>,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: usize,
     /// Least, middle and greatest of each figure. A figure that half the runs or more have no number for, as no object
     /// came to its end in them, is left out: the others are not what came of the point.

@@ -10,11 +10,11 @@ pub enum Error {
     /// A file or folder refused.
     #[error("{doing} {}: {why}{}", path.display(), remedy(why))]
     Io {
-        /// What was tried, as `writing`.
+        /// Operation that failed, as `writing`.
         doing: &'static str,
-        /// With what.
+        /// File or folder of the operation.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         why: std::io::Error,
     },
     /// The output folder belongs to something else.
@@ -22,7 +22,7 @@ pub enum Error {
     Taken {
         /// The folder.
         dir: PathBuf,
-        /// What it holds.
+        /// Reason, naming the foreign content.
         why: String,
     },
     /// Stopped before all runs were done.
@@ -36,7 +36,7 @@ pub enum Error {
     /// Runs that gave no results; all others are done and kept.
     #[error("{} of {total} runs failed, the first: {}", failed.len(), failed.first().map_or("", |f| f.1.as_str()))]
     Failed {
-        /// Which, by place in the plan, and why.
+        /// Failed runs, by place in the plan, each with its reason.
         failed: Vec<(usize, String)>,
         /// Runs planned.
         total: usize,
@@ -44,12 +44,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`.
+    /// Wraps an error of the system for `map_err`.
     pub(crate) fn io<E: Into<std::io::Error>>(doing: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
         move |why| Self::Io { doing, path: path.to_owned(), why: why.into() }
     }
 
-    /// The same for what the Parquet library says, which wraps what the system said.
+    /// Wraps an error of the Parquet library for `map_err`, unpacking the system's error if there is one inside.
     pub(crate) fn parquet(doing: &'static str, path: &Path) -> impl FnOnce(ParquetError) -> Self {
         move |why| {
             let why = match why {

@@ -1,4 +1,4 @@
-//! What a run will cost, before it runs: how many packets cross how many links, and how much must be remembered.
+//! Cost estimate of a run, before it runs: packets times links they cross, and memory.
 //!
 //! Elastic traffic is taken to fill the thinnest link of its way, which is about right where there is congestion and
 //! too much where there is none: an upper bound in the cases that last.
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use narrows_scenario::{LogSource, Scenario, Series, Size, Topology, Traffic, TrafficKind};
 
-/// What a run is expected to take.
+/// Expected cost of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Packets times links they cross, acknowledgments included.
@@ -30,7 +30,7 @@ const BASE: f64 = 8e6;
 const TYPICAL_SIZE: f64 = 10_000.0;
 
 impl Estimate {
-    /// For a run of this scenario.
+    /// Estimates the cost of a run of this scenario.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
         let seconds = scenario.duration.as_secs_f64();
@@ -41,7 +41,7 @@ impl Estimate {
             let most = way.rate / 8.0 / f64::from(scenario.mtu) * seconds;
             let packets = match demand(traffic, seconds) {
                 Some(wanted) => wanted.min(most),
-                // Those that share a full link share its packets.
+                // Groups that share a full link share its packets, which count once.
                 None if full.insert(way.thinnest) => most,
                 None => 0.0,
             };
@@ -75,7 +75,7 @@ impl Estimate {
 struct Way {
     /// Rate of its thinnest link, bits per second.
     rate: f64,
-    /// Which that is; beyond all links if it is a host's own.
+    /// Index of the thinnest link; beyond all links if it is a host's own.
     thinnest: usize,
     /// Links it crosses, the hosts' own included.
     links: f64,

@@ -16,11 +16,11 @@ use crate::manifest::Manifest;
 use crate::store::{Finished, Store};
 use crate::{Error, GoOn, RunPlan, SpareCores, caught, folder, join, verdicts};
 
-/// What simulates: [`crate::simulate`].
+/// Function that simulates a run: [`crate::simulate`], or a stand-in for tests.
 pub type Simulate<'a> =
     dyn Fn(&Scenario, u64, &SpareCores, &GoOn<'_>) -> Result<Results, RunError> + Sync + 'a;
 
-/// How to go about it. Nothing here changes a result.
+/// Options of an execution. None changes a result.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The output folder.
@@ -31,14 +31,14 @@ pub struct RunOptions {
     pub fresh: bool,
 }
 
-/// What happens, told as it does, from any thread. Runs are told by their place in [`Plan::jobs`].
+/// Progress of a plan, reported from any thread as it happens. Runs go by their place in [`Plan::jobs`].
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// So many runs are there from before.
+    /// Number of runs found finished from before.
     Found(usize),
     /// A run begins.
     Begin(usize),
-    /// A run has come to this time.
+    /// A run has reached this simulated time.
     At(usize, Instant),
     /// A run is done and kept.
     End(usize),
@@ -48,14 +48,14 @@ pub enum Event<'a> {
     Joining,
 }
 
-/// What came of a plan.
+/// Result of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
-    /// What the output folder now holds.
+    /// Content of the output folder.
     pub manifest: Manifest,
     /// Figures of each run, in the order of [`Plan::jobs`].
     pub summaries: Vec<BTreeMap<String, f64>>,
-    /// What came of each of [`Plan::claims`], or why it cannot be judged.
+    /// Judgment of each of [`Plan::claims`], or why it cannot be judged.
     pub verdicts: Vec<Result<Judgment, String>>,
     /// Runs found finished.
     pub found: usize,
@@ -121,7 +121,7 @@ pub fn execute(
     Ok(RunReport { manifest, summaries, verdicts, found })
 }
 
-/// Which runs are to be done; of equal ones the first.
+/// Runs still to do, by place in the plan; of equal runs only the first.
 fn todo(plan: &RunPlan, store: &Store, fresh: bool) -> Result<Vec<usize>, Error> {
     let (mut seen, mut todo) = (BTreeSet::new(), Vec::new());
     for (at, job) in plan.jobs.iter().enumerate().filter(|(_, job)| seen.insert(&job.key)) {

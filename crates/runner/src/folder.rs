@@ -1,4 +1,4 @@
-//! The output folder: whose it is, and that nobody else writes to it now.
+//! Output folder: its owner, and a lock against other writers.
 
 use std::fs;
 use std::io::Write as _;
@@ -55,7 +55,7 @@ fn read(dir: &Path) -> Result<Option<Manifest>, Error> {
     }
 }
 
-/// What a folder without manifest holds that is not ours; a few.
+/// Names in a folder without manifest that Narrows did not make, at most three.
 fn strangers(dir: &Path) -> Result<Vec<String>, Error> {
     let entries = fs::read_dir(dir).map_err(Error::io("reading", dir))?;
     let names = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned());

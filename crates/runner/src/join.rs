@@ -15,7 +15,7 @@ use crate::{ENGINE, Error, Job, RunPlan, VERSION, csv, folder, parquet};
 /// Tables with more rows are written as Parquet alone: as CSV they would fill disks, and no one reads them by eye.
 const MOST_CSV_ROWS: u64 = 500_000;
 
-/// A table of all runs with at most so many rows is in memory as a whole while it is joined.
+/// Most rows of a table of all runs that is held in memory as a whole while it is joined.
 const MOST_READ_ROWS: u64 = 500_000;
 
 /// The runs that are joined.
@@ -23,7 +23,7 @@ const MOST_READ_ROWS: u64 = 500_000;
 pub(crate) struct Runs<'a> {
     pub(crate) plan: &'a RunPlan,
     pub(crate) store: &'a Store,
-    /// In the plan's order.
+    /// Finished runs, in the plan's order.
     pub(crate) finished: &'a [Finished],
 }
 

@@ -20,10 +20,10 @@ use toml::{Table, Value};
 
 pub use standings::{Entry, MEASURES, Measure, Standing, Standings};
 
-/// Who is compared, and where.
+/// Disciplines to compare, and the scenarios in which they compete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct League {
-    /// As `disciplines` of a scenario.
+    /// Disciplines, as in `disciplines` of a scenario.
     disciplines: Vec<Value>,
     scenarios: Vec<Scenario>,
 }
@@ -38,9 +38,9 @@ struct Scenario {
 /// A scenario to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Where it is.
+    /// Path of the scenario.
     pub file: PathBuf,
-    /// What is to be set there, as `key=value`.
+    /// Settings to replace in the scenario, as `key=value`.
     pub sets: Vec<String>,
     /// Figures that do not count there.
     pub without: Vec<String>,
@@ -168,7 +168,7 @@ fn texts(table: &mut Table, key: &str, path: &str, expected: &str) -> Result<Opt
     list.map(Some).ok_or_else(|| wrong(format!("{path}{key}"), format!("expected a list of {expected}")))
 }
 
-/// What a discipline is called: its label, or as it is written.
+/// Name of a discipline: its label, or else its text.
 fn label(value: &Value) -> String {
     let named = value.get("label").and_then(Value::as_str).or(value.as_str());
     named.map_or_else(|| value.to_string(), str::to_owned)
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(quick.len(), 1);
         assert_eq!(quick[0].file, Path::new("f/a.toml"));
         assert_eq!(quick[0].sets[1], "seeds=[1]");
-        // What is set reads back as the list.
+        // The setting reads back as the list.
         let (key, value) = quick[0].sets[0].split_once('=').unwrap();
         let read: Table = toml::from_str(&format!("{key} = {value}")).unwrap();
         assert_eq!(read["disciplines"], Value::Array(league.disciplines.clone()));

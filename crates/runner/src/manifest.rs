@@ -1,4 +1,4 @@
-//! What a folder of results is: `manifest.json`.
+//! Manifest of a folder of results: `manifest.json`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,13 +18,13 @@ pub struct Manifest {
     pub command: String,
     /// Name of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Description of the scenario.
     pub about: String,
     /// See [`Plan::hash`].
     pub hash: String,
     /// The scenario file as resolved.
     pub scenario: String,
-    /// What is swept, and its values.
+    /// Swept keys and their values.
     pub sweep: BTreeMap<String, Vec<String>>,
     /// Seeds, ascending.
     pub seeds: Vec<u64>,
@@ -48,7 +48,7 @@ pub struct File {
 pub(crate) const NAME: &str = "manifest.json";
 
 impl Manifest {
-    /// Of work that has not come to an end.
+    /// Creates the manifest of unfinished work.
     pub(crate) fn begun(plan: &RunPlan) -> Self {
         Self {
             narrows: VERSION.to_owned(),

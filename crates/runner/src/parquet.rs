@@ -23,16 +23,16 @@ use parquet::schema::types::Type;
 /// Rows kept back until they are written together: small enough for memory, large enough to compress.
 const GROUP: usize = 1 << 17;
 
-/// A table of so many rows is short.
+/// Rows below which a table is short.
 const SHORT: u64 = 1000;
 
-/// A file of so many bytes is small.
+/// Bytes below which a file is small.
 const SMALL: u64 = 1 << 20;
 
 /// Bytes that are written together: most tables of a run are shorter.
 const BUFFER: usize = 1 << 16;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnType {
     U64,
@@ -90,7 +90,7 @@ impl ColumnType {
         }
     }
 
-    /// So many values that say that there is none; zeros for whole numbers.
+    /// Column of `rows` missing values; whole numbers have no such value and are zero.
     pub(crate) fn nothing(self, rows: usize) -> Data {
         match self {
             Self::U64 => Data::U64(vec![0; rows]),
@@ -99,7 +99,7 @@ impl ColumnType {
         }
     }
 
-    /// A word of [`ColumnType::of_words`], so many times.
+    /// Column of `rows` times the same word of [`ColumnType::of_words`].
     pub(crate) fn repeat(self, word: &str, rows: usize) -> Data {
         match self {
             Self::U64 => Data::U64(vec![word.parse().unwrap_or_default(); rows]),
@@ -121,7 +121,7 @@ impl ColumnType {
     }
 }
 
-/// How many values a column has.
+/// Number of values of a column.
 pub(crate) fn rows(data: &Data) -> usize {
     match data {
         Data::U64(v) => v.len(),
@@ -149,7 +149,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins a file of so many rows; `about` goes into its footer.
+    /// Begins a file of `rows` rows; `about` goes into its footer.
     pub(crate) fn create(
         path: &Path,
         columns: &[(String, ColumnType)],
@@ -249,7 +249,7 @@ impl Reader {
         Ok(Self(Box::new(SerializedFileReader::new(Bytes::from(whole))?)))
     }
 
-    /// Its columns and their types.
+    /// Columns of the file and their types.
     pub(crate) fn columns(&self) -> Result<Vec<(String, ColumnType)>> {
         let schema = self.0.metadata().file_metadata().schema_descr();
         let kind = |physical| match physical {
@@ -261,7 +261,7 @@ impl Reader {
         schema.columns().iter().map(|c| Ok((c.name().to_owned(), kind(c.physical_type())?))).collect()
     }
 
-    /// All of it.
+    /// Reads all columns.
     pub(crate) fn read(&self) -> Result<Vec<Column>> {
         let mut columns: Vec<Column> =
             self.columns()?.into_iter().map(|(name, kind)| Column { name, data: kind.empty() }).collect();

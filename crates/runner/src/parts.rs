@@ -14,21 +14,21 @@ use narrows_scenario::Scenario;
 use narrows_sim::{PartEnd, Parts, Results, RunError};
 use narrows_units::Instant;
 
-/// Hears how far a run has come, from any of its threads, and may stop it.
+/// Callback that receives the simulated time a run has reached, from any of its threads, and may stop the run.
 pub type GoOn<'a> = dyn Fn(Instant) -> ControlFlow<()> + Sync + 'a;
 
-/// How many cores nobody uses.
+/// Count of cores that no run uses.
 #[derive(Debug, Default)]
 pub struct SpareCores(AtomicUsize);
 
 impl SpareCores {
-    /// So many.
+    /// Creates a count of `count` free cores.
     #[must_use]
     pub const fn new(count: usize) -> Self {
         Self(AtomicUsize::new(count))
     }
 
-    /// One more is free.
+    /// Adds a free core.
     pub(crate) fn give(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -93,14 +93,14 @@ pub fn simulate(
     Ok(narrows_sim::join(scenario, &parts, ends.collect::<Result<_, _>>()?))
 }
 
-/// A run whose parts are being done.
+/// State of a run whose parts are being simulated.
 struct OneRun<'a> {
     scenario: &'a Scenario,
     seed: u64,
     parts: &'a Parts,
-    /// The first part that nobody has taken.
+    /// Number of the first part that no thread has taken.
     next: AtomicUsize,
-    /// How far each part has come, nanoseconds.
+    /// Simulated time that each part has reached, nanoseconds.
     at: Vec<AtomicU64>,
     ends: Mutex<Vec<Option<Result<PartEnd, RunError>>>>,
     go_on: &'a GoOn<'a>,
@@ -134,7 +134,7 @@ impl OneRun<'_> {
         }
     }
 
-    /// How far the run has come, all parts together.
+    /// Simulated time reached, as the mean over all parts.
     fn mean(&self) -> Instant {
         let count = self.at.len().max(1) as u64;
         Instant::from_nanos(self.at.iter().map(|at| at.load(Ordering::Relaxed) / count).sum())

@@ -1,4 +1,4 @@
-//! What to run, in which order, and how each run is known again.
+//! Plan of a sweep: the runs, their order, and the key by which a finished run is found again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub const ENGINE: &str = env!("NARROWS_ENGINE");
 pub struct Axis {
     /// The key, as `discipline`.
     pub name: String,
-    /// Its values in order.
+    /// Values of the key in order.
     pub values: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Job {
     pub coords: Vec<String>,
     /// Decides all that is random.
     pub seed: u64,
-    /// What to run.
+    /// Scenario to run.
     pub scenario: Arc<Scenario>,
     /// Names the run's folder: a hash of scenario, seed and engine.
     pub key: String,
@@ -39,15 +39,15 @@ pub struct Job {
 pub struct RunPlan {
     /// Name of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Description of the scenario.
     pub about: String,
     /// The scenario file as it was read.
     pub text: String,
     /// The command that, with that file, asks for these runs; without paths.
     pub command: String,
-    /// What is claimed of the results.
+    /// Claims about the results.
     pub claims: Vec<Claim>,
-    /// What is swept.
+    /// Axes of the sweep.
     pub axes: Vec<Axis>,
     /// The runs, in the order of all results.
     pub jobs: Vec<Job>,
@@ -125,7 +125,7 @@ impl RunPlan {
 }
 
 impl Job {
-    /// In words: `discipline=taq share=5kbit seed=2`.
+    /// Label of the run in words: `discipline=taq share=5kbit seed=2`.
     #[must_use]
     pub fn label(&self, axes: &[Axis]) -> String {
         let mut words: Vec<String> =

@@ -48,7 +48,7 @@ impl Store {
         Ok(Self(dir))
     }
 
-    /// Where a run's files are.
+    /// Folder of a run's files.
     pub(crate) fn folder(&self, key: &str) -> PathBuf {
         self.0.join(key)
     }
@@ -89,7 +89,7 @@ impl Store {
             // Leaves room for others; if it cannot be removed, the next start tries again.
             let _ = fs::remove_dir_all(&half);
         })?;
-        // What stands there under the right name was found not to be whole.
+        // A folder under the final name was found incomplete before, so it goes.
         self.remove(&job.key)?;
         let folder = self.folder(&job.key);
         fs::rename(&half, &folder).map_err(Error::io("renaming to", &folder))?;

@@ -183,7 +183,7 @@ fn stopped_and_resumed_gives_the_same_bytes() {
     let report = quietly(&plan("tiny"), &parts.options(2)).unwrap();
     assert_eq!(report.found, 5);
     assert!(contents(&whole.0) == contents(&parts.0));
-    // And a third time nothing is left to do.
+    // A third execution finds nothing left to do.
     let ran = AtomicUsize::new(0);
     let count = |event: Event<'_>| {
         ran.fetch_add(usize::from(matches!(event, Event::Begin(_))), Ordering::Relaxed);

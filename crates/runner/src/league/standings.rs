@@ -1,4 +1,4 @@
-//! Who does best by each measure, and by how much.
+//! Standings of a league: which discipline is best by each measure, and by how much.
 //!
 //! At each point (a scenario and all that is swept but the discipline) and for each figure of a measure, a discipline's
 //! *factor* is how many times worse it is than the best there: 1 for the best. Both sides have the measure's *grain*
@@ -13,15 +13,15 @@ use crate::{Point, RunPlan};
 /// Something by which disciplines are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
-    /// In a word or two.
+    /// Name of the measure, a word or two.
     pub name: &'static str,
-    /// Figures of a run that tell it; those a run has count.
+    /// Figures of a run that show the measure; those that a run has count.
     pub figures: &'static [&'static str],
     /// Whether more is better.
     pub more: bool,
-    /// What is added to both sides of a factor, in the figure's unit.
+    /// Grain: the amount added to both sides of a factor, in the figure's unit.
     pub grain: f64,
-    /// What it is, in a line.
+    /// Description of the measure, one line.
     pub about: &'static str,
 }
 
@@ -34,7 +34,7 @@ const fn less(
     Measure { name, figures, more: false, grain, about }
 }
 
-/// By what disciplines are compared, in order.
+/// Measures by which disciplines are compared, in order.
 pub const MEASURES: &[Measure] = &[
     less(
         "stall",
@@ -93,14 +93,14 @@ pub struct Entry {
     pub scenario: String,
     /// The other coordinates, as `rate=600kbit users=30`.
     pub point: String,
-    /// By discipline: medians over seeds, if it has one.
+    /// Medians over seeds, by discipline; `None` for a discipline without value.
     pub values: Vec<Option<f64>>,
-    /// By discipline: how many times worse than the best. Who has no value where others have one (no object came to its
-    /// end) is twice as bad as the worst of those.
+    /// Factors by which disciplines are worse than the best. A discipline without value, because no object came to its
+    /// end, is twice as bad as the worst of those with one.
     pub factors: Vec<f64>,
 }
 
-/// What came of some entries for one discipline.
+/// Standing of one discipline over some entries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
     /// Geometric mean of the factors.
@@ -111,7 +111,7 @@ pub struct Standing {
     pub of: usize,
     /// The greatest factor.
     pub worst: f64,
-    /// Where that was: place in [`Standings::entries`].
+    /// Entry of the greatest factor, as a place in [`Standings::entries`].
     pub worst_at: usize,
 }
 
@@ -120,12 +120,12 @@ pub struct Standing {
 pub struct Standings {
     /// Names of the disciplines.
     pub disciplines: Vec<String>,
-    /// In the order of scenarios, points, measures.
+    /// Comparisons in the order of scenarios, points, measures.
     pub entries: Vec<Entry>,
 }
 
 impl Standings {
-    /// Of these disciplines, as plans call them.
+    /// Creates empty standings of these disciplines, named as in plans.
     #[must_use]
     pub fn new(disciplines: Vec<String>) -> Self {
         Self { disciplines, entries: Vec::new() }
@@ -159,7 +159,7 @@ impl Standings {
         }
     }
 
-    /// How a discipline did in the entries that `which` chooses; `None` if there are none.
+    /// Standing of a discipline in the entries that `which` chooses; `None` if there are none.
     #[must_use]
     pub fn place(&self, discipline: usize, which: impl Fn(&Entry) -> bool) -> Option<Standing> {
         let chosen: Vec<(usize, f64)> = self
@@ -201,7 +201,7 @@ impl Standings {
     }
 }
 
-/// How many times worse than the best each is; nothing where none has a value.
+/// Factors by which each value is worse than the best; `None` if none is known.
 fn factors(measure: &Measure, values: &[Option<f64>]) -> Option<Vec<f64>> {
     let with_grain: Vec<Option<f64>> =
         values.iter().map(|v| v.filter(|v| v.is_finite()).map(|v| v.max(0.0) + measure.grain)).collect();
@@ -241,7 +241,7 @@ mod tests {
         assert!(near(&entry(0, &[0.9, 1.9, 0.0]).factors, &[10.0, 20.0, 1.0]));
         // More is better: (0.99 + 0.01) / (0.49 + 0.01).
         assert!(near(&entry(3, &[0.49, 0.99]).factors, &[2.0, 1.0]));
-        // Who has no value is twice as bad as the worst, and never as good as the best.
+        // A run without value is twice as bad as the worst, and never as good as the best.
         assert!(near(&entry(0, &[0.9, f64::NAN, 0.4]).factors, &[2.0, 4.0, 1.0]));
         assert!(near(&entry(0, &[0.4, f64::NAN]).factors, &[1.0, 2.0]));
         assert_eq!(factors(&MEASURES[0], &[None, None]), None);
