@@ -1,4 +1,4 @@
-"""What a sweep asks of Dask with 64 workers, whose runs sleep: the figures of docs/how-to/scaling.md.
+"""Load that a sweep puts on Dask with 64 workers, whose runs sleep: the figures of docs/how-to/scaling.md.
 
     python python/bench/cluster.py [TASKS [TASK_S [RUNS_A_TASK]]]
 
@@ -34,7 +34,7 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": dict
 
 
 def slept(runs, task_s, summary):
-    """What a worker gives back for a batch."""
+    """Result that a worker gives back for a batch."""
     time.sleep(task_s)
     return Done({run.key: Finished(dict(summary, seed=float(run.seed)), task_s / len(runs)) for run in runs})
 

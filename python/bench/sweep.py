@@ -1,4 +1,4 @@
-"""What a sweep costs beside its runs, and what a second worker brings: the figures of docs/how-to/scaling.md.
+"""Cost of a sweep beside its runs, and gain of a second worker: the figures of docs/how-to/scaling.md.
 
     python python/bench/sweep.py [SECONDS OF RUNS]
     python python/bench/sweep.py many [RUNS [SECONDS OF A RUN]]
@@ -56,7 +56,7 @@ def swept(load, seeds, executor):
 
 
 def ways(pools):
-    """Who does it, and with how many workers."""
+    """Ways to do the runs: name, number of workers, function."""
     yield "bare runs", 1, bare
     yield "sweep, here", 1, lambda load, seeds: swept(load, seeds, None)
     for name, workers, pool in pools:
@@ -84,8 +84,8 @@ def table(run_s, pools):
 
 
 def many(count=10_000, run_s=0.02):
-    """What a sweep of many short runs on two worker processes adds to the runs, in processor time: client and workers
-    together, so that what else the machine does is not counted."""
+    """Prints the processor time that a sweep of many short runs on two worker processes adds to the runs. Client and
+    workers count together, other work on the machine does not."""
     import resource
 
     def processor():
@@ -114,7 +114,7 @@ def many(count=10_000, run_s=0.02):
 
 
 def sizes():
-    """What is sent and kept for a run."""
+    """Prints the sizes of the messages and files of a run."""
     import pickle
 
     from narrows.sweeps.grid import Grid
@@ -137,7 +137,7 @@ def sizes():
 
 
 def client_costs(count=10_000):
-    """What the client does for a run, with a thousand workers that are done at once."""
+    """Prints the client's cost of a run, with a thousand workers whose runs finish at once."""
     import resource
     from concurrent.futures import Future
 
@@ -175,7 +175,7 @@ def client_costs(count=10_000):
 
 
 def tasks_per_second(client, count=2000):
-    """What the scheduler of a cluster hands out when tasks do nothing."""
+    """Prints the time that the scheduler of a cluster takes for a task that does nothing."""
     taken = timed(lambda: client.gather(client.map(abs, range(count), pure=False)))
     print(f"\nDask: {1000 * taken / count:.2f} ms for a task that does nothing ({count} tasks, 2 workers)")
 

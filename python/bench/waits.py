@@ -1,4 +1,4 @@
-"""What a user waits for: the import, and Ctrl-C in the middle of a run.
+"""Waits of a user: the import, and Ctrl-C in the middle of a run.
 
 Printed for docs/how-to/python.md, never asserted.
 

@@ -1,4 +1,4 @@
-"""What there is to choose from: queue disciplines with their settings, figures with their units.
+"""Catalogue: queue disciplines with their settings, figures with their units.
 
 Read from the pages of the reference, ``docs/reference/disciplines.md`` and ``probes.md``, as this version has them.
 """
@@ -31,7 +31,7 @@ class Setting(NamedTuple):
 
 
 class Discipline(NamedTuple):
-    """A queue discipline."""
+    """Other setting that must hold for this one to have a meaning, as ``mode=paper``."""
 
     name: str
     about: str
@@ -40,14 +40,14 @@ class Discipline(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """A figure of ``Result.summary`` and of a sweep's Dataset."""
+    """Settings by name."""
 
     name: str
     unit: str
     """``s``, ``bit/s``, ``kbit/s``, ``packets``, ``bytes``; empty for shares, indices and counts."""
     meaning: str
     about: str
-    """What it is measured of, as ``Objects``."""
+    """Subject that is measured, as ``Objects``."""
 
 
 def disciplines() -> Mapping[str, Discipline]:
@@ -111,7 +111,7 @@ def _metrics() -> dict[str, Metric]:
 
 @functools.lru_cache(10_000)
 def _of(name: str) -> Metric:
-    """What is told of a figure, whose name the page may have with capitals, or with the usual times."""
+    """Entry of a figure, whose name the page may have with capitals, or with the usual times."""
     known = _metrics()
     if name in known:
         return known[name]

@@ -1,4 +1,4 @@
-"""Who stalls in a capture, and why."""
+"""Diagnosis of captures: which connections stall, and why."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from narrows._native import Table
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What captures tell. ``docs/reference/diagnosis.md`` says what every name is."""
+    """Diagnosis of captures. ``docs/reference/diagnosis.md`` explains every name."""
 
     flows: Table
-    """A row a connection."""
+    """Table with a row for each connection."""
     stalls: Table
-    """A row a stall; ``flow`` is the ``number`` of its connection."""
+    """Table with a row for each stall; ``flow`` is the ``number`` of its connection."""
     overall: Mapping[str, Any]
-    """Sums."""
+    """Sums over all connections."""
     quic: Sequence[Mapping[str, Any]]
-    """QUIC connections."""
+    """Findings for each QUIC connection."""
     page: str
-    """The same in words."""
+    """Findings in words, as ``narrows diagnose`` prints them."""
     remarks: Sequence[str]
-    """What was left out or cut off."""
+    """Sentences on packets that were left out or cut off."""
 
     def __str__(self) -> str:
         return self.page

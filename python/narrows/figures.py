@@ -48,11 +48,11 @@ class Runs(TypedDict, total=False):
 
 
 USUAL: Runs = {"out": OUT, "jobs": None, "fresh": False, "experiments": None, "progress": False}
-"""What holds unless it is given."""
+"""Defaults of the arguments."""
 
 
 class Drawn(NamedTuple):
-    """A figure of a paper: what to look at, and what it is drawn from."""
+    """A figure of a paper, and the points it is drawn from."""
 
     figure: Figure
     """A matplotlib figure with an axes for each chart."""
@@ -62,7 +62,7 @@ class Drawn(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """A figure and what came of its claims."""
+    """A figure and the outcomes of its claims."""
 
     drawn: Drawn
     claims: _native.Table

@@ -1,4 +1,4 @@
-"""What somebody may have meant."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ V = TypeVar("V")
 
 
 def one_of(name: str, known: Iterable[str], most: int = 40) -> str:
-    """What was expected in place of ``name``: the nearest, or those that begin so, or up to ``most`` of all."""
+    """End of the sentence ``expected ...`` for an unknown ``name``: the nearest known one, or those with the same
+    beginning, or up to ``most`` of all."""
     names = list(known)
     if near := difflib.get_close_matches(name, names, n=1):
         return f"{near[0]!r}?"
@@ -19,7 +20,7 @@ def one_of(name: str, known: Iterable[str], most: int = 40) -> str:
 
 
 def among(name: str, known: Iterable[str]) -> str:
-    """All there are, and the nearest of them."""
+    """List of all known names, with the nearest one."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     return f"one of {', '.join(names)}{f'; did you mean {near[0]!r}?' if near else ''}"

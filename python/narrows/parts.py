@@ -33,8 +33,8 @@ class Tcp:
     initial_ssthresh: Number | None = None
     """Ssthresh at the beginning, segments (RFC 5681, 3.1) (2 and more, or infinite)."""
     startup: str | None = None
-    """What the window does up to ssthresh (docs/reference/startups.md) (slow_start or hystart or burst or spreading or
-    paced_start or paced or limited or smooth or adaptive or gallop or small_segments)."""
+    """Growth of the window up to ssthresh (docs/reference/startups.md) (slow_start or hystart or burst or spreading
+    or paced_start or paced or limited or smooth or adaptive or gallop or small_segments)."""
     start_rtt: Time | None = None
     """The first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown (0s to 60s)."""
     slow_start_base: Number | None = None
@@ -58,12 +58,12 @@ class Tcp:
     gallop_gamma: Number | None = None
     """Gallop-Vegas: more segments of its own queued end start-up (1 to 10000)."""
     congestion: str | None = None
-    """What it does from there on (docs/reference/congestion-controls.md) (reno or aimd or adaptive_aimd or htcp
-    or westwood or vegas or cubic)."""
+    """Growth and decrease of the window from ssthresh on (docs/reference/congestion-controls.md) (reno or aimd or
+    adaptive_aimd or htcp or westwood or vegas or cubic)."""
     alpha: Number | None = None
     """Aimd: segments the window grows by in a round trip (0.001 to 1000)."""
     beta: Number | None = None
-    """Aimd: what a loss leaves of the window (0.01 to 0.99)."""
+    """Aimd: share of the window that remains after a loss (0.01 to 0.99)."""
     beta_lo: Number | None = None
     """Adaptive_aimd: the least factor (0.01 to 0.99)."""
     beta_hi: Number | None = None
@@ -72,11 +72,11 @@ class Tcp:
     """Adaptive_aimd: the factor from round-trip times (equation 4) or from throughput (equation 10) (rtt or
     throughput)."""
     beta_rto: str | None = None
-    """Adaptive_aimd: what a time-out leaves (half or beta)."""
+    """Adaptive_aimd: share of the window that remains after a time-out (half or beta)."""
     fade: str | None = None
-    """Adaptive_aimd: towards what RTTmax fades at each back-off (equation 9) (rttmin or srtt)."""
+    """Adaptive_aimd: round-trip time towards which RTTmax fades at each back-off (equation 9) (rttmin or srtt)."""
     gamma: Number | None = None
-    """Adaptive_aimd: what of the distance stays then; 7/8 as in SRTT (0 to 1)."""
+    """Adaptive_aimd: share of RTTmax's distance that remains at each fade; 7/8 as in SRTT (0 to 1)."""
     min_samples: Number | None = None
     """Adaptive_aimd: round-trip samples before they are believed (1 to 1000)."""
     rtt_scaling: bool | str | None = None
@@ -85,9 +85,9 @@ class Tcp:
     """Vegas: with fewer segments of its own queued the window grows (Brakmo, Peterson; ns-2's v_alpha_) (0 to
     10000)."""
     vegas_beta: Number | None = None
-    """Vegas: with more it shrinks (0 to 10000)."""
+    """Vegas: with more segments of its own queued the window shrinks (0 to 10000)."""
     vegas_gamma: Number | None = None
-    """Vegas: with more slow start ends (0 to 10000)."""
+    """Vegas: with more segments of its own queued slow start ends (0 to 10000)."""
     recovery: str | None = None
     """How losses are repaired: Jacobson 1988, RFC 2581, RFC 6582, RFC 6675 (tahoe or reno or newreno or sack)."""
     dupthresh: Number | None = None
@@ -99,8 +99,8 @@ class Tcp:
     rack_tlp: bool | str | None = None
     """Losses are told by time, and tails are probed (RFC 8985) (on or off)."""
     reduce_from: str | None = None
-    """Of what a loss takes its share: FlightSize (RFC 5681, equation 4) or the window that could be used (flight_size
-    or cwnd)."""
+    """Base of the reduction after a loss: FlightSize (RFC 5681, equation 4) or the window that could be used
+    (flight_size or cwnd)."""
     prr: bool | str | None = None
     """Proportional rate reduction while recovering (RFC 6937; ``safe_ack``: RFC 9937) (off or on or safe_ack)."""
     impatient: bool | str | None = None
@@ -113,7 +113,7 @@ class Tcp:
     rto_min: Time | None = None
     """Floor of the RTO (RFC 6298, 2.4) (0s to 120s)."""
     rto_floor: str | None = None
-    """What the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux (whole or deviation)."""
+    """Value that the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux (whole or deviation)."""
     rto_variance: str | None = None
     """How RTTVAR follows the samples (RFC 6298, 2.3) (rfc or linux)."""
     rto_max: Time | None = None
@@ -127,7 +127,7 @@ class Tcp:
     forget_above: Number | None = None
     """SRTT is forgotten when the factor exceeds this (RFC 6298, section 5) (1 and more, or never)."""
     backoff_ends: str | None = None
-    """What ends the back-off: a valid RTT sample (Karn; RFC 6298, section 5), or any ACK of new data (new_sample or
+    """End of the back-off: a valid RTT sample (Karn; RFC 6298, section 5), or any ACK of new data (new_sample or
     new_ack)."""
     retries: Number | None = None
     """Time-outs in a row after which the connection fails (RFC 9293, 3.8.3) (0 and more, or never)."""
@@ -135,22 +135,22 @@ class Tcp:
     """After a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1), or new data first (RFC 5682)
     (go_back_n or scoreboard or frto)."""
     rtt_sampling: str | None = None
-    """Which segments or ACKs give samples (RFC 6298, section 3) (one_at_a_time or every_segment or every_ack)."""
+    """Segments or ACKs that give RTT samples (RFC 6298, section 3) (one_at_a_time or every_segment or every_ack)."""
     timestamps: bool | str | None = None
     """Timestamps option (RFC 7323): every ACK gives a sample (on or off)."""
     ecn: bool | str | None = None
     """Explicit congestion notification (RFC 3168) (on or off)."""
     byte_counting: Number | None = None
-    """What an ACK counts for: one segment, or its bytes, in slow start up to so many segments (RFC 3465) (per_ack, 1
-    and more, or infinite)."""
+    """Growth per ACK: one segment, or the bytes acknowledged, in slow start up to this many segments (RFC 3465)
+    (per_ack, 1 and more, or infinite)."""
     restart_after_idle: bool | str | None = None
     """After an idle RTO the window is at most the initial one (RFC 5681, 4.1) (on or off)."""
     grow_if_used: bool | str | None = None
     """The window grows only if it was used (RFC 7661; RFC 9438, 5.8) (on or off)."""
     delayed_ack: Number | None = None
-    """An ACK for every so many full segments (RFC 5681, 4.2) (off, or 1 to 64)."""
+    """Full segments per ACK (RFC 5681, 4.2) (off, or 1 to 64)."""
     delayed_ack_timeout: Time | None = None
-    """And after this time at the latest (1ms to 500ms, with delayed_ack on)."""
+    """Longest time for which an ACK is delayed (1ms to 500ms, with delayed_ack on)."""
     quick_acks: Number | None = None
     """Segments acknowledged at once at the beginning of a connection (0 to 1000000, with delayed_ack on)."""
     push_every: Number | None = None
@@ -174,75 +174,77 @@ class Topology:
     kind: str | None = None
     """The shape (needed; sim only)."""
     rate: Rate | None = None
-    """Of each link (rate; needed; sim only)."""
+    """Rate of each link (rate; needed; sim only)."""
     delay: Time | None = default("0ms")
-    """Of each link, one way (time; default 0ms; sim only)."""
+    """Propagation of each link, one way (time; default 0ms; sim only)."""
     back_rate: Rate | None = None
-    """Of each way back (rate; default rate; sim only)."""
+    """Rate of each way back (rate; default rate; sim only)."""
     back_discipline: str | None = default("fifo:1000")
-    """Before each way back (default fifo:1000; sim only)."""
+    """Queue before each way back (default fifo:1000; sim only)."""
     access_delay: Time | None = default("0ms")
-    """Of each server's own link, one way (time, range; default 0ms; sim only)."""
+    """Propagation of each server's own link, one way (time, range; default 0ms; sim only)."""
     spread: str | None = default("even")
-    """Of that range over the hosts (default even; sim only)."""
+    """Distribution of ``access_delay`` over the hosts, if it is a range (default even; sim only)."""
     hops: Number | None = None
     """Links in a row (needed by `parking_lot`; sim only)."""
     lower_rate: Rate | None = None
-    """Of the diamond's lower branch (rate; default rate; sim only)."""
+    """Rate of the diamond's lower branch (rate; default rate; sim only)."""
     lower_delay: Time | None = None
-    """Of the diamond's lower branch (time; default delay; sim only)."""
+    """Propagation of the diamond's lower branch (time; default delay; sim only)."""
 
 
 @table
 class Link:
-    """A link between two nodes, which it makes."""
+    """A link between two nodes; the nodes exist by being named here."""
 
     name: str | None = None
-    """For probes and results (default FROM-TO; sim only)."""
+    """Name in probes and results (default FROM-TO; sim only)."""
     from_: str | None = None
     """Node where the queue stands (needed; sim only)."""
     to: str | None = None
     """Node where the wire ends (needed; sim only)."""
     rate: Rate | None = None
-    """Of the transmitter (rate; needed unless `trace` or `rates` tells it; sim only)."""
+    """Rate of the transmitter (rate; needed unless `trace` or `rates` tells it; sim only)."""
     trace: str | None = None
     """File of a rate that changes, as mahimahi records it (sim only)."""
     rates: list[list[str]] | None = None
     """Times and the rates from then on, as [["0s", "600kbit"], ["30s", "1mbit"]] (sim only)."""
     shaper: str | None = default("none")
-    """Who shapes what enters the queue: a rate, mean, mean/2, known, auto, cake-autorate (default none; sim only)."""
+    """Shaper at the entrance of the queue: a rate, mean, mean/2, known, auto, cake-autorate (default none; sim
+    only)."""
     delay: Time | None = default("0ms")
     """Propagation, one way (time; default 0ms; sim only)."""
     discipline: str | None = None
-    """The queue (default of the top level; sim only)."""
+    """Queue before the link (default of the top level; sim only)."""
     overhead: Bytes | None = None
-    """Link layer per packet (bytes; default of the top level; sim only)."""
+    """Bytes of link layer per packet (bytes; default of the top level; sim only)."""
     mpu: Bytes | None = None
-    """As there (bytes; default of the top level; sim only)."""
+    """Least size a packet with its overhead counts as (bytes; default of the top level; sim only)."""
     framing: str | None = None
-    """As there (default of the top level; sim only)."""
+    """Framing of the link layer: ``none``, ``atm`` or ``ptm`` (default of the top level; sim only)."""
     loss: Number | None = None
-    """On the wire, after the transmitter (probability; default of the top level; sim only)."""
+    """Loss on the wire, after the transmitter (probability; default of the top level; sim only)."""
     drop: list[int] | None = None
     """Packets lost on the wire; the first to be sent is 1 (default []; sim only)."""
     drop_at: list[str] | None = None
-    """At each, the first packet whose sending ends then or later is lost (times; default []; sim only)."""
+    """Times at each of which the first packet whose sending ends then or later is lost (times; default []; sim
+    only)."""
     oneway: bool | None = default(False)
-    """No way back (default false; sim only)."""
+    """Whether the link has no way back (default false; sim only)."""
     back_rate: Rate | None = None
-    """Of the way back (rate; default rate; sim only)."""
+    """Rate of the way back (rate; default rate; sim only)."""
     back_delay: Time | None = None
-    """Of the way back (time; default delay; sim only)."""
+    """Propagation of the way back (time; default delay; sim only)."""
     back_discipline: str | None = default("fifo:1000")
-    """Before the way back (default fifo:1000; sim only)."""
+    """Queue before the way back (default fifo:1000; sim only)."""
     back_loss: Number | None = None
-    """On the way back (probability; default of the top level; sim only)."""
+    """Loss on the way back (probability; default of the top level; sim only)."""
     back_trace: str | None = None
-    """As `trace`, of the way back (sim only)."""
+    """File of the way back's changing rate, as `trace` (sim only)."""
     back_rates: list[list[str]] | None = None
-    """As `rates`, of the way back (sim only)."""
+    """Times and rates of the way back, as `rates` (sim only)."""
     back_shaper: str | None = default("none")
-    """As `shaper`, of the way back (default none; sim only)."""
+    """Shaper at the entrance of the way back, as `shaper` (default none; sim only)."""
 
 
 @table
@@ -250,19 +252,19 @@ class Hosts:
     """A group of hosts at a node."""
 
     name: str | None = None
-    """For traffic (needed; sim only)."""
+    """Name by which traffic refers to the group (needed; sim only)."""
     at: str | None = None
-    """The node their links end at (needed; sim only)."""
+    """Node at which the hosts' links end (needed; sim only)."""
     count: Number | None = None
-    """How many; with fewer than users, users share hosts (default as many as the traffic needs; sim only)."""
+    """Number of hosts; with fewer than users, users share hosts (default as many as the traffic needs; sim only)."""
     rate: Rate | None = None
-    """Of each one's link, both ways (rate; default access_rate; sim only)."""
+    """Rate of each host's link, both ways (rate; default access_rate; sim only)."""
     delay: Time | None = default("0ms")
-    """Of each one's link, one way (time, range; default 0ms; sim only)."""
+    """Propagation of each host's link, one way (time, range; default 0ms; sim only)."""
     spread: str | None = default("even")
-    """Of that range over the hosts (default even; sim only)."""
+    """Distribution of ``delay`` over the hosts, if it is a range (default even; sim only)."""
     tcp: Tcp | None = None
-    """Their TCP, over that of the top level (sim only)."""
+    """TCP of these hosts, over that of the top level (sim only)."""
 
 
 @table
@@ -270,13 +272,13 @@ class Edge:
     """A node that divides connections into two classes."""
 
     at: str | None = None
-    """The node (needed; sim only)."""
+    """Node that divides connections (needed; sim only)."""
     policy: str | None = None
-    """Who is of the first class (needed; sim only)."""
+    """Rule that puts connections into the first class (needed; sim only)."""
     paths: list[str] | None = None
     """The first link of each class's way, beginning at the node (links; sim only)."""
     mark: list[int] | None = None
-    """What each class's packets bear; needed without ``paths`` (codepoints; sim only)."""
+    """Codepoints for the packets of each class; needed without ``paths`` (codepoints; sim only)."""
 
 
 @table
@@ -288,60 +290,62 @@ class Group:
     traffic: list[str] | None = None
     """Entries of traffic (names; default all; sim only)."""
     over: Bytes | None = default(0)
-    """Larger than this (bytes; default 0; sim only)."""
+    """Lower bound on an object's size, itself excluded (bytes; default 0; sim only)."""
     up_to: Bytes | None = None
-    """And at most this (bytes; default no bound; sim only)."""
+    """Upper bound on an object's size, itself included (bytes; default no bound; sim only)."""
     shares: bool | None = default(False)
-    """What its users get is compared, slice by slice; of all sizes only (default false; sim only)."""
+    """Whether users' shares are compared, slice by slice; only for objects of all sizes (default false; sim only)."""
 
 
 @table
 class Probes:
-    """What is recorded."""
+    """Measurements to record."""
 
     slice: Time | None = default("20s")
-    """In which shares are compared (time; default 20s; sim only)."""
+    """Length of the slices in which shares are compared (time; default 20s; sim only)."""
     series: list[str] | None = None
-    """Sampled every ``interval`` (default []; sim only)."""
+    """Series to sample every ``interval`` (default []; sim only)."""
     interval: Time | None = default("100ms")
-    """Of the series (time; default 100ms; sim only)."""
+    """Time between two samples of the series (time; default 100ms; sim only)."""
     epochs: Time | None = None
-    """States of flows in each epoch: maintained, dropped, arriving, stalled (time; default off; sim only)."""
+    """Length of an epoch for the states of flows: maintained, dropped, arriving, stalled (time; default off; sim
+    only)."""
     bursts: bool | None = default(False)
-    """Which segments of objects of up to 64 are lost (default false; sim only)."""
+    """Whether to record the lost segments of each object of up to 64 (default false; sim only)."""
     repairs: bool | None = default(False)
-    """Each timeout, fast retransmit and tail-loss probe of TCP's senders (default false; sim only)."""
+    """Whether to record each timeout, fast retransmit and tail-loss probe of TCP's senders (default false; sim
+    only)."""
     capture: list[str] | None = None
     """Links to write to pcap (default []; sim only)."""
     stalls: list[str] | None = None
-    """From which stall of a user on it is a stall (times; default ["20s", "60s"]; sim only)."""
+    """Lengths from which on a user's pause counts as a stall (times; default ["20s", "60s"]; sim only)."""
     groups: list[Group] | None = None
     """Objects whose figures are given apart (default []; sim only)."""
 
 
 @table
 class Claim:
-    """What is claimed of the results."""
+    """A claim about the results."""
 
     text: str | None = None
-    """The sentence (needed; sim only)."""
+    """Sentence that is claimed (needed; sim only)."""
     source: str | None = None
-    """Where it is from (default ""; sim only)."""
+    """Source of the sentence (default ""; sim only)."""
     sentence: str | None = None
-    """Which sentence of the source it judges, by section (default ""; sim only)."""
+    """Sentence of the source that the claim judges, by section (default ""; sim only)."""
     reading: str | None = None
     """``paper``, ``variant`` or ``ours``: counted apart (default paper, without a source ours; sim only)."""
     paper: str | None = None
     """The source's own value, as a report shows it; empty if it gives none (default ""; sim only)."""
     expr: str | None = None
-    """Over the results (needed; sim only)."""
+    """Expression over the results (needed; sim only)."""
     bound: str | None = None
-    """For every element: ``>=``, ``>``, ``<=``, ``<``, ``==``, or a range ``0.9..1.1`` (needed; sim only)."""
+    """Bound on every element: ``>=``, ``>``, ``<=``, ``<``, ``==``, or a range ``0.9..1.1`` (needed; sim only)."""
     why: str | None = None
     """The reason for the tolerance (needed; sim only)."""
     expect: str | None = default("holds")
-    """``holds``, ``direction`` or ``fails``: what we expect to come out (default holds; sim only)."""
+    """Outcome that is expected: ``holds``, ``direction`` or ``fails`` (default holds; sim only)."""
     direction: str | None = None
-    """The bound of the direction, for ``expect = "direction"`` (sim only)."""
+    """Weaker bound, for ``expect = "direction"`` (sim only)."""
     reason: str | None = None
     """Why less than ``holds`` is expected (sim only)."""

@@ -13,14 +13,14 @@ from typing import Any, Union
 from narrows import _native
 
 Progress = Callable[[int, int], object]
-"""Is told how many runs are finished, of how many."""
+"""Function that is called with the number of finished runs and the number of all."""
 Asked = Union[bool, Progress]
-"""True shows progress, a function is told of it."""
+"""True to show progress, or a function to call with it."""
 
 
 @contextmanager
 def told(asked: Asked, what: str) -> Iterator[Progress | None]:
-    """What to tell of each finished run; ``what`` names the work.
+    """Yields the function to call after each finished run, or None; ``what`` names the work.
 
     Raises:
         ValueError: it is neither True nor False nor a function.
@@ -53,7 +53,7 @@ class Line:
         self.before: int | None = None
 
     def __call__(self, finished: int, runs: int) -> None:
-        # What was found finished tells nothing of how long the rest takes.
+        # Runs found finished from before say nothing about the time that the rest takes.
         self.before = finished if self.before is None else self.before
         done = finished - self.before
         left = (time.monotonic() - self.began) * (runs - finished) / done if done else None

@@ -13,7 +13,7 @@ QUANTITIES = {
 """Units that values may have in scenario files, by the one that numbers have."""
 
 UNITS = {"_s": "s", "_ms": "ms", "_bps": "bit/s", "_kbps": "kbit/s", "_pkts": "packets", "_bytes": "bytes"}
-"""What a name may end in, and its unit (docs/reference/probes.md)."""
+"""Endings of names, and the unit of each (docs/reference/probes.md)."""
 
 EXAMPLES = {"bit/s": "600kbit", "s": "200ms", "bytes": "64kB"}
 """Words for each unit that words may have."""

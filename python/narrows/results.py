@@ -1,4 +1,4 @@
-"""What a run leaves behind."""
+"""Results of a run."""
 
 from __future__ import annotations
 

@@ -32,20 +32,20 @@ class Scenario:
     name: str | None = None
     """Names the result files; letters, digits, ``-``, ``_``."""
     about: str | None = None
-    """For people (default "")."""
+    """Description for people (default "")."""
     duration: Time | None = default("120s")
     """How long the load lasts (time; default 120s)."""
     warmup: Time | None = default("0s")
-    """This much of the beginning is not counted (time; default 0s)."""
+    """Time at the beginning that is not counted (time; default 0s)."""
     seeds: str | list[int] | None = None
-    """One run for each at every point; a list, or a range with both ends (default [1])."""
+    """Seeds, with one run for each at every point; a list, or a range with both ends (default [1])."""
     jitter: Time | None = None
     """Flows and users start at random within this time (time; default 2s, at most half the duration)."""
     dephase: Time | None = default("0ms")
     """Each packet a host sends is delayed by U(0, this), never reordered; 0 leaves phase effects in, which rule drop-
     tail (time; default 0ms; sim only)."""
     rate: Rate | None = None
-    """Of the thin link, towards the clients (rate; needed)."""
+    """Rate of the thin link, towards the clients (rate; needed)."""
     rtt: Time | None = default("0ms")
     """Propagation both ways together, half each way, on the servers' side; the lab takes the middle of a range (time,
     range; default 0ms)."""
@@ -54,31 +54,32 @@ class Scenario:
     mtu: Bytes | None = default(1500)
     """Largest IP packet; the MSS follows from it (bytes; default 1500)."""
     overhead: Bytes | None = default(14)
-    """Link layer per packet, counted in rates (14 is Ethernet) (bytes; default 14)."""
+    """Bytes of link layer per packet, counted in rates (14 is Ethernet) (bytes; default 14)."""
     mpu: Bytes | None = default(0)
-    """What a packet with its overhead counts at least (64: DOCSIS) (bytes; default 0; sim only)."""
+    """Least size a packet with its overhead counts as (64: DOCSIS) (bytes; default 0; sim only)."""
     framing: str | None = default("none")
-    """``none``, ``atm`` cells, ``ptm`` 64/65 coding (default none; sim only)."""
+    """Framing of the link layer: ``none``, ``atm`` cells, ``ptm`` 64/65 coding (default none; sim only)."""
     loss: Number | None = default(0)
-    """Each way; also ``"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0"`` (sim). On the thin link itself; in the lab
-    before the queue (probability; default 0)."""
+    """Loss on the thin link, each way; in the lab before the queue; also
+    ``"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0"`` (sim) (probability; default 0)."""
     discipline: str | None = None
-    """What stands before every link that names none (needed)."""
+    """Queue before every link that names none (needed)."""
     disciplines: list[str | dict[str, str]] | None = None
-    """The same as an axis called ``discipline``; ``kernel:NAME`` in the lab only."""
+    """Disciplines to sweep over, as an axis called ``discipline``; ``kernel:NAME`` in the lab only."""
     up_rate: Rate | None = None
-    """Of the thin link's way back (rate; default access_rate; sim only)."""
+    """Rate of the thin link's way back (rate; default access_rate; sim only)."""
     up_discipline: str | None = default("fifo:1000")
-    """Before the way back; ``same``: what stands before the thin link (default fifo:1000; sim only)."""
+    """Queue before the way back; ``same``: the one before the thin link (default fifo:1000; sim only)."""
     access_rate: Rate | None = None
-    """Of each host's own link (rate; default 100 times the thin or fastest link; sim only)."""
+    """Rate of each host's own link (rate; default 100 times the thin or fastest link; sim only)."""
     congestion_control: str | None = default("cubic")
-    """Of both ends; in the lab any the kernel has, or one of ours with its knobs, as ``narrows_btcp:f=4`` (default
-    cubic)."""
+    """Congestion control of both ends; in the lab any the kernel has, or one of ours with its knobs, as
+    ``narrows_btcp:f=4`` (default cubic)."""
     quic_initial_window: Number | None = default(10)
-    """What a QUIC sender begins with (packets of 1200 bytes; default 10)."""
+    """Initial window of a QUIC sender (packets of 1200 bytes; default 10)."""
     quic_preset: str | None = default("quinn")
-    """Whose numbers QUIC has: ``quinn``, ``quic-go``, ``quiche``, ``msquic`` or ``rfc`` (default quinn; sim only)."""
+    """Implementation whose settings QUIC has: ``quinn``, ``quic-go``, ``quiche``, ``msquic`` or ``rfc`` (default
+    quinn; sim only)."""
     quic_ecn: bool | None = None
     """Whether QUIC's packets bear ECT(0) (default as the preset; sim only)."""
     backend: str | None = default("nfqueue")
@@ -93,13 +94,13 @@ class Scenario:
     vars: dict[str, Number] | None = None
     """Numbers for expressions."""
     sweep: dict[str, Any] | None = None
-    """What to vary (sim only)."""
+    """Keys to vary, each with its values (sim only)."""
     tcp: Tcp | None = None
     """TCP of all hosts (sim only)."""
     probes: Probes | None = None
-    """What to record (sim only)."""
+    """Measurements to record (sim only)."""
     traffic: list[Traffic] | None = None
-    """Who asks for what (needed)."""
+    """Traffic, an entry for each group of users or flows (needed)."""
     topology: Topology | None = None
     """A well-known shape instead of the thin link (sim only)."""
     link: list[Link] | None = None
@@ -107,11 +108,12 @@ class Scenario:
     hosts: list[Hosts] | None = None
     """Groups of hosts, with ``[[link]]`` (sim only)."""
     edge: list[Edge] | None = None
-    """Where connections are divided into two classes (sim only)."""
+    """Nodes that divide connections into two classes (sim only)."""
     claim: list[Claim] | None = None
-    """What is claimed of the results (sim only)."""
+    """Claims about the results (sim only)."""
     file: str | None = field(default=None, compare=False, repr=False, metadata={"key": None})
-    """Where it came from: named in errors, and files the scenario names lie beside it. No key of the file."""
+    """Path of the scenario's file: named in errors, and files that the scenario names lie beside it. Not a key of
+    the file."""
 
     @classmethod
     def from_toml(cls, source: str | os.PathLike[str]) -> Scenario:
@@ -153,8 +155,8 @@ class Scenario:
         *,
         set: Mapping[str, Any] | None = None,
     ) -> OperatingPoint:
-        """What the model says of it (:mod:`narrows.models.operating`): the loss at which its endless flows fill its
-        thin link behind drop-tail, and how many of them are silent then. Nothing is simulated.
+        """Operating point of the scenario by the model (:mod:`narrows.models.operating`): the loss at which its endless
+        flows fill its thin link behind drop-tail, and how many of them are silent then. Nothing is simulated.
 
         Rate, round trip, packet (MTU and overhead), flows and TCP are the scenario's, the buffer that of its ``fifo``;
         of another queue one bandwidth-delay product, as if it were drop-tail. Traffic that ends is left out.

@@ -49,7 +49,7 @@ def lengthen(settings: Mapping[str, Any], text: str, file: str | None) -> dict[s
 
 @functools.lru_cache(16)
 def _meant(text: str, file: str | None) -> tuple[frozenset[str], dict[str, tuple[str, ...]]]:
-    """What the scenario's variables are called, and what each short key may be."""
+    """Names of the scenario's variables, and the full keys that each short key may stand for."""
     tables = _native.from_toml(text, file)
     found: dict[str, tuple[str, ...]] = {}
     traffic = tables.get("traffic")

@@ -58,7 +58,7 @@ class _Number(Default, int):
 
 
 def default(value: T) -> T:
-    """What the reader of the files takes if the key is not there."""
+    """Default of a field: the value that the reader of the files takes if the key is missing."""
     made: Any = _Text(value) if isinstance(value, str) else _Number(cast(int, value))
     made.plain = value
     return cast(T, made)
@@ -145,7 +145,7 @@ def unknown(path: str, key: str, known: Iterable[str], file: str | None = None) 
 
 
 def key_of(field: dataclasses.Field[Any]) -> str | None:
-    """What a field is called in the file; None if it is no key."""
+    """Key of a field in the file; None if the field is no key."""
     key: str | None = field.metadata.get("key", field.name.rstrip("_"))
     return key
 
@@ -206,7 +206,7 @@ def _names(cls: type) -> frozenset[str]:
 
 @functools.cache
 def _tables(cls: type) -> dict[str, type]:
-    """Which fields hold tables or lists of them, and of which class."""
+    """Fields that hold tables or lists of tables, with the class of each."""
     found = {}
     for name, hint in typing.get_type_hints(cls).items():
         for part in _parts(hint):

@@ -14,7 +14,8 @@ from narrows.tables import Bytes, Number, Rate, Size, Time, default, table
 
 @table
 class Traffic:
-    """Who asks for what; the keys that go with every kind. ``docs/reference/workloads.md`` tells what each does."""
+    """Traffic of a group of users or flows: the keys that go with every kind. ``docs/reference/workloads.md``
+    explains each."""
 
     kind: ClassVar[str]
     name: str | None = None
@@ -22,43 +23,44 @@ class Traffic:
     from_: str | None = default("servers")
     """Hosts that send the data (default servers; sim only)."""
     to: str | None = default("clients")
-    """Hosts that receive it (default clients; sim only)."""
+    """Hosts that receive the data (default clients; sim only)."""
     opened_by: str | None = None
-    """Who sends the SYN; in the lab always the receiver. ``sender`` with ``preset = "ns2"``, whose SYN goes the way of
-    the data (default receiver for objects, pages and log, else sender; sim only)."""
+    """End that opens the connections; in the lab always the receiver. ``sender`` with ``preset = "ns2"``, whose SYN
+    goes the way of the data (default receiver for objects, pages and log, else sender; sim only)."""
     request: Bytes | None = None
-    """What the receiver sends first; 0 for a one-way transfer (bytes; default 120 for objects, pages and log, else 0;
-    sim only)."""
+    """Size of the receiver's request; 0 for a one-way transfer (bytes; default 120 for objects, pages and log, else
+    0; sim only)."""
     header: Bytes | None = None
-    """Before each object: payload, but not size (bytes; default 200 for objects, pages and log, else 0; sim only)."""
+    """Size of the header before each object: payload, but not part of the object's size (bytes; default 200 for
+    objects, pages and log, else 0; sim only)."""
     dscp: Number | str | None = default(0)
-    """Its packets bear, both ways: a number, or a name as ``ef`` (codepoint; default 0; lab: calls only)."""
+    """Codepoint of the packets, both ways: a number, or a name as ``ef`` (codepoint; default 0; lab: calls only)."""
     tcp: Tcp | None = None
     """Settings of these connections (sim only)."""
     opaque: bool | None = default(False)
-    """Queues see UDP in which nothing can be read; the ends remain TCP, which is not QUIC (default false; sim
-    only)."""
+    """Whether queues see UDP in which nothing can be read; the ends remain TCP, which is not QUIC (default false;
+    sim only)."""
     transport: str | None = None
-    """What carries the data: ``tcp``, ``quic`` (in the simulator long, files, objects), ``tfrc`` (there, long), in the
-    lab ``tls`` (default tcp, or what ``http`` goes over)."""
+    """Transport of the data: ``tcp``, ``quic`` (in the simulator long, files, objects), ``tfrc`` (there, long), in
+    the lab ``tls`` (default tcp, or what ``http`` goes over)."""
     start: Time | None = default("0s")
-    """When it begins (time; default 0s; sim only)."""
+    """Time at which the traffic begins (time; default 0s; sim only)."""
     stop: Time | None = None
-    """No new transfers then; endless ones stop (time; default the duration; sim only)."""
+    """Time after which no new transfers start; endless ones stop then (time; default the duration; sim only)."""
 
 
 @table
 class SyntheticLog:
-    """What stands in for an access log's file."""
+    """Synthetic requests in place of an access log's file."""
 
     requests: Number | None = None
-    """Of all clients together, a Poisson process (per second; needed; sim only)."""
+    """Requests of all clients together, a Poisson process (per second; needed; sim only)."""
     clients: Number | None = None
     """Clients of the log before they are folded (needed; sim only)."""
     zipf: Number | None = default(0)
     """Exponent by which requests fall to clients; 0 for equal shares (default 0; sim only)."""
     size: Size | None = default("web")
-    """Of a reply (size law; default web; sim only)."""
+    """Size of a reply (size law; default web; sim only)."""
 
 
 @table
@@ -67,7 +69,7 @@ class Long(Traffic):
 
     kind: ClassVar[str] = "long"
     flows: Number | None = None
-    """How many (needed)."""
+    """Number of flows (needed)."""
 
 
 @table
@@ -76,13 +78,14 @@ class Files(Traffic):
 
     kind: ClassVar[str] = "files"
     flows: Number | None = None
-    """How many in all; without ``arrivals`` they start within the jitter (default as many as arrive; sim only)."""
+    """Number of files in all; without ``arrivals`` they start within the jitter (default as many as arrive; sim
+    only)."""
     arrivals: Number | None = None
-    """A Poisson process (per second; sim only)."""
+    """Rate of a Poisson process of arriving files (per second; sim only)."""
     users: Number | None = None
     """Hosts over which arrivals go in turn (default flows, or 100 with arrivals; sim only)."""
     size: Size | None = None
-    """Of a file (size law; needed; sim only)."""
+    """Size of a file (size law; needed; sim only)."""
 
 
 @table
@@ -91,15 +94,15 @@ class Objects(Traffic):
 
     kind: ClassVar[str] = "objects"
     users: Number | None = None
-    """Each on a host of its own (needed)."""
+    """Number of users, each on a host of its own (needed)."""
     connections: Number | None = default(1)
-    """In parallel, for each user (default 1)."""
+    """Parallel connections of each user (default 1)."""
     think: Time | None = default("0s")
     """Mean of the exponential pause between objects (time; default 0s)."""
     size: Size | None = default("web")
-    """Of an object (size law; default web)."""
+    """Size of an object (size law; default web)."""
     arrivals: Number | None = None
-    """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second)."""
+    """Rate of an open loop: users come by a Poisson process and take turns on ``users`` addresses (per second)."""
     visit: Number | None = default(1)
     """Objects each connection fetches before its user goes, with ``arrivals`` (default 1)."""
 
@@ -110,13 +113,13 @@ class Pages(Traffic):
 
     kind: ClassVar[str] = "pages"
     users: Number | None = None
-    """Each on a host of its own (needed)."""
+    """Number of users, each on a host of its own (needed)."""
     connections: Number | None = default(6)
     """Objects of a page fetched at a time (default 6)."""
     objects: Size | None = None
-    """How many objects a page has (law; needed without ``page``)."""
+    """Number of objects of a page (law; needed without ``page``)."""
     size: Size | None = default("web")
-    """Of an object (size law; default web)."""
+    """Size of an object (size law; default web)."""
     think: Time | None = default("0s")
     """Mean of the exponential pause between pages (time; default 0s)."""
     http: str | None = None
@@ -124,7 +127,8 @@ class Pages(Traffic):
     page: Size | None = None
     """Sizes of a page's objects, the document first, in place of ``objects`` and ``size`` (list of bytes; lab only)."""
     arrivals: Number | None = None
-    """An open loop: users come by a Poisson process and take turns on ``users`` addresses (per second; lab only)."""
+    """Rate of an open loop: users come by a Poisson process and take turns on ``users`` addresses (per second; lab
+    only)."""
     visit: Number | None = default(1)
     """Pages each user loads before going, with ``arrivals`` (default 1; lab only)."""
 
@@ -135,7 +139,7 @@ class Browser(Traffic):
 
     kind: ClassVar[str] = "browser"
     users: Number | None = default(1)
-    """Each a browser of its own (default 1; lab only)."""
+    """Number of users, each with a browser of its own (default 1; lab only)."""
     http: str | None = default("2")
     """Version of HTTP: ``1.1`` or ``2`` over TLS, ``3`` over QUIC (default 2; lab only)."""
     page: Size | None = None
@@ -151,11 +155,11 @@ class Telnet(Traffic):
 
     kind: ClassVar[str] = "telnet"
     flows: Number | None = None
-    """How many (needed; sim only)."""
+    """Number of connections (needed; sim only)."""
     interval: Time | None = default("1s")
     """Mean of the exponential pause between writes (time; default 1s; sim only)."""
     bytes: Bytes | None = default(64)
-    """Of a write (bytes; default 64; sim only)."""
+    """Size of a write (bytes; default 64; sim only)."""
 
 
 @table
@@ -164,11 +168,11 @@ class Udp(Traffic):
 
     kind: ClassVar[str] = "udp"
     flows: Number | None = None
-    """How many (needed; sim only)."""
+    """Number of flows (needed; sim only)."""
     rate: Rate | None = None
-    """Of one flow while on, IP header included (rate; needed; sim only)."""
+    """Rate of one flow while on, IP header included (rate; needed; sim only)."""
     packet: Bytes | None = default(500)
-    """IP header included (bytes; default 500; sim only)."""
+    """Size of a packet, IP header included (bytes; default 500; sim only)."""
     on: Time | None = None
     """Mean of the exponential time on; needs ``off`` (time; default always on; sim only)."""
     off: Time | None = None
@@ -200,14 +204,16 @@ class Log(Traffic):
 
     kind: ClassVar[str] = "log"
     file: str | None = None
-    """Beside the scenario file: squid's format, the Common Log Format, or columns ``time,client,bytes`` (sim only)."""
+    """Path beside the scenario file: squid's format, the Common Log Format, or columns ``time,client,bytes`` (sim
+    only)."""
     synthetic: SyntheticLog | None = None
-    """In place of a file (sim only)."""
+    """Synthetic requests in place of a file (sim only)."""
     clients: Number | None = None
     """Users the log's clients are folded onto (needed; sim only)."""
     connections: Number | None = default(4)
-    """In parallel, for each user (default 4; sim only)."""
+    """Parallel connections of each user (default 4; sim only)."""
     timing: str | None = default("recorded")
-    """At the log's times, or one after another (default recorded; sim only)."""
+    """Times of the requests: ``recorded`` as in the log, or ``back_to_back``, one after another (default recorded;
+    sim only)."""
     retry: Time | None = default("1s")
     """Pause after a connection that failed (time; default 1s; sim only)."""

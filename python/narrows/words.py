@@ -22,7 +22,7 @@ CLASSES = {
 
 @contextmanager
 def of_python(of_python: bool) -> Iterator[None]:
-    """What is refused within is told in words of Python, if the scenario is ``of_python`` and from no file."""
+    """Tells refusals from within in words of Python, if the scenario is ``of_python`` and from no file."""
     try:
         yield
     except _native.ScenarioError as why:

@@ -14,5 +14,5 @@ def experiments():
 
 @pytest.fixture(scope="session")
 def serial():
-    """What every kind of worker has to come to."""
+    """Result that every kind of worker must reach."""
     return narrows.sweep(FEW, OVER, SEEDS, cache=None)

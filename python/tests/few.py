@@ -10,5 +10,5 @@ SEEDS = [1, 2, 3, 4]
 
 
 def files(folder):
-    """What a cache holds."""
+    """Files that a cache holds."""
     return sorted(folder.glob("*/*.json"))

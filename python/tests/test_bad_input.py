@@ -122,7 +122,7 @@ def test_a_setting_that_cannot_be(key, value, named, given, expected):
     assert given in told and expected in told
 
 
-# What is asked of a function: the call, the name that is named, what is shown of the value, what is expected.
+# Calls that are refused: the call, the key that is named, the text shown of the value, the text expected.
 CALLS = [
     (lambda: narrows.expand(few(), {"rate.x": 1}), "rate.x", "'x'", "expected the key to end there"),
     (lambda: narrows.expand(few(), {"traffic.9.flows": 1}), "traffic.9.flows", "'9'", "expected a place from 0 to 0"),

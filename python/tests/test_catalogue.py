@@ -61,6 +61,6 @@ def test_a_figure_that_is_not_there_has_a_near_name():
         result.flowss
     again = pickle.loads(pickle.dumps(result))
     assert again.summary == result.summary and again.summary.what == result.summary.what
-    # All that begin so, where nothing is near.
+    # Names with the same beginning are listed, where no name is near.
     with pytest.raises(KeyError, match=r"expected one of flow_stall_"):
         result.summary["flow"]

@@ -39,12 +39,12 @@ def test_a_figure_of_arithmetic_is_exact_and_kept(tmp_path):
     figure, table = narrows.figures.burst_tcp.fig10("least", out=tmp_path, jobs=1)
     frame = polars.DataFrame(table)
     assert len(figure.axes) >= 1 and len(frame) > 3
-    # The same points as narrows reproduce writes beside them.
+    # The points are those that narrows reproduce writes beside them.
     with open(tmp_path / "burst-tcp" / "fig10" / "figure.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["line"] for row in rows] == frame["line"].to_list()
     np.testing.assert_array_equal([float(row["y"]) for row in rows], frame["y"])
-    # What is drawn is what is in the table, line by line.
+    # The drawn points are those of the table, line by line.
     drawn = [line for axes in figure.axes for line in axes.get_lines()]
     assert sum(len(line.get_xdata()) for line in drawn) == len(frame)
     np.testing.assert_array_equal(np.concatenate([line.get_ydata() for line in drawn]), frame["y"])
@@ -71,7 +71,7 @@ def test_progress_counts_the_runs(tmp_path):
     runs = told[-1][1]
     assert told[-1] == (runs, runs) and runs == len(list(tmp_path.rglob("run.json")))
     assert told == sorted(told)
-    # Finished runs are found, and are told of too.
+    # Finished runs are found, and count as progress too.
     del told[:]
     narrows.figures.burst_tcp.fig10("least", out=tmp_path, jobs=1, progress=lambda *at: told.append(at))
     assert told[-1] == (runs, runs)

@@ -29,7 +29,7 @@ def test_the_scenario_s_own_sweep_is_swept(tmp_path):
 @pytest.mark.parametrize(
     ("own", "over", "key", "words"),
     [
-        # The same number of points, so that a count of them tells nothing.
+        # Equal numbers of points, so that counting them would not show the difference.
         (
             {"disciplines": ["fifo:30", "taq"], "discipline": None},
             {"disciplines": [["fifo:30", "taq"], ["red", "sfq"]]},

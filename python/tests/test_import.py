@@ -1,4 +1,4 @@
-"""What importing the package brings along."""
+"""Modules that importing the package brings along."""
 
 import subprocess
 import sys

@@ -28,7 +28,7 @@ def test_labels_go_through_a_model():
     chain = m.taq_chain.stationary(LOSS)
     assert chain.silent.dims == ("seed",) and chain.silent["seed"].values.tolist() == [1, 2, 3]
     np.testing.assert_array_equal(chain.silent, m.taq_chain.stationary(LOSS.values).silent)
-    # What is known of the loss is not known of what comes of it.
+    # Attributes of the loss do not pass to figures computed from it.
     assert chain.silent.attrs == {} and chain.silent.name == "silent"
 
 

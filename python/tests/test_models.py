@@ -15,7 +15,7 @@ from narrows import models as m
 SOURCES = pathlib.Path(__file__).parents[2] / "crates" / "models" / "src"
 MODULES = [getattr(m, name) for name in m.__all__]
 
-# What has no function of its own, and where it is instead.
+# Functions of the crate without a Python function of their own, and where they are instead.
 ELSEWHERE = {
     "aimd::BackoffRange::new": "Limits",
     "aimd::BackoffRange::lo": "beta_lo",
@@ -126,7 +126,7 @@ def test_every_function_tells_what_it_is():
         assert function.__doc__ and len(function.__doc__) > 20, name
         assert inspect.signature(function).return_annotation, name
     for module in MODULES:
-        # Whose it is: a name and a year, or the page that tells.
+        # The source of each model is named: a name and a year, or a page.
         assert re.search(r"(19|20)\d\d|docs/", module.__doc__), module
 
 
@@ -200,7 +200,7 @@ def test_arguments_are_broadcast():
     np.testing.assert_allclose(stages.timer_epochs[0], 2.0 ** np.arange(1, 8))
     # Not every array lies in a row.
     np.testing.assert_array_equal(m.throughput.mathis(loss.repeat(3, 1).T), m.throughput.mathis(loss.repeat(3, 1)).T)
-    # None is "no limit" for all, NaN for an element.
+    # "No limit" is None for all elements, NaN for a single one.
     limited = padhye(1e-4, 0.1, 1.0, 1, [np.nan, 5])
     assert limited[0] == padhye(1e-4, 0.1, 1.0) and limited[1] < 50
 

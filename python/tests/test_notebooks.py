@@ -12,7 +12,7 @@ import narrows
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 STUDY = Path(narrows.__file__).parent / "notebooks" / "satellite.ipynb"
-"""What comes with the package."""
+"""Notebooks that come with the package."""
 
 
 def cells(path):

@@ -11,7 +11,7 @@ from narrows import progress
 
 
 class Tqdm:
-    """What is used of tqdm."""
+    """Part of tqdm's interface that is used."""
 
     made = []
 

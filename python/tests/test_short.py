@@ -46,7 +46,7 @@ def test_a_default_is_told_and_is_no_key():
     few = narrows.Scenario(name="few", rate="1mbit")
     assert (few.duration, few.mtu, few.overhead) == ("120s", 1500, 14)
     assert few.to_dict() == {"name": "few", "rate": "1mbit"}
-    # What was given is a key, though it says the same.
+    # A value that was given is a key, even if it equals the default.
     assert narrows.Scenario(duration="120s").to_dict() == {"duration": "120s"}
     assert narrows.Scenario(duration="120s") == narrows.Scenario()
     for other in (copy.deepcopy(few), pickle.loads(pickle.dumps(few)), dataclasses.replace(few)):

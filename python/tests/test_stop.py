@@ -45,7 +45,7 @@ def test_ctrl_c_ends_a_run(tmp_path):
         assert process.stdout.readline() == "begun\n"
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        # It would go on for minutes: that it ends at all is the proof, and the bound is wide for busy machines.
+        # The run would take minutes: ending at all is the proof, and the bound is wide for busy machines.
         told, _ = process.communicate(timeout=30)
     assert told == "interrupted\n"
     assert process.returncode == 0

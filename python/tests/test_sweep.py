@@ -71,7 +71,7 @@ def test_a_sweep_goes_on_where_it_was(serial, tmp_path, monkeypatch):
     xarray.testing.assert_identical(swept, serial)
     assert len(begun) == 24 - 6
     assert told[0] == (6, 24) and told[-1] == (24, 24)
-    # What a sweep has grown by is all that is run; other settings and seeds are other runs.
+    # A grown sweep runs only the points it has grown by; other settings and seeds are other runs.
     del begun[:]
     narrows.sweep(FEW, OVER | {"discipline": ["fifo:30", "taq", "red"]}, [*SEEDS, 5], cache=tmp_path)
     assert len(begun) == 3 * 3 * 5 - 24
@@ -112,7 +112,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
             time.sleep(0.2)
             # To the whole group, as a terminal does.
             os.killpg(process.pid, signal.SIGINT)
-            # It would go on for minutes: that it ends at all is the proof, and the bound is wide for busy machines.
+            # The run would take minutes: ending at all is the proof, and the bound is wide for busy machines.
             told, _ = process.communicate(timeout=60)
         assert told == "interrupted\n", executor
         assert process.returncode == 0

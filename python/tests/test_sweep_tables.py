@@ -98,7 +98,7 @@ def test_a_run_whose_worker_died_is_nobody_s(tmp_path):
     store = Store.of(tmp_path)
     with store.doing("abcd") as first, store.doing("abcd") as second, store.doing("abce") as other:
         assert (first, second, other) == (True, False, True)
-    # What is left of one that was killed.
+    # Lock file of a run that was killed.
     store.path("abcd").with_suffix(".lock").write_bytes(b"")
     with store.doing("abcd") as again:
         assert again

@@ -72,7 +72,7 @@ def test_a_dask_cluster_loses_a_worker_and_no_run(serial, tmp_path):
     keys = {path.stem for path in files(cache)}
     assert {key for _, key in ended} == keys
     assert len(keys) == 64
-    # What the killed worker had done and could not hand over is done again, and nothing else.
+    # Runs that the killed worker had finished and could not hand over are done again, and nothing else.
     assert len({pid for pid, _ in ended} - {str(killed[0])}) >= 2
     counts = Counter(key for pid, key in ended if int(pid) != killed[0])
     assert set(counts.values()) == {1}

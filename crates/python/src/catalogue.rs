@@ -1,4 +1,4 @@
-//! What there is to choose from: disciplines and figures, with the pages that tell of them.
+//! Catalogue of disciplines and figures, with the pages of the reference that describe them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 
 use crate::table::Table;
 
-/// What was found.
+/// Result of a diagnosis.
 struct Found {
     tables: Tables,
     page: String,
@@ -59,7 +59,7 @@ fn table(table: narrows_diagnose::ColumnTable) -> PyResult<Table> {
     narrows_sim::Table { name, columns: columns(table) }.try_into()
 }
 
-/// Who stalls in captures, and why: `flows`, `stalls`, `overall` and `quic` (JSON), `page`, `remarks`.
+/// Diagnoses stalls in captures: `flows`, `stalls`, `overall` and `quic` (JSON), `page`, `remarks`.
 #[pyfunction]
 pub(crate) fn diagnose(
     py: Python<'_>,
@@ -82,7 +82,7 @@ pub(crate) fn diagnose(
     Ok(told)
 }
 
-/// What captures would be with other disciplines, as JSON.
+/// Simulates the load of captures under other disciplines; returns JSON.
 #[pyfunction]
 pub(crate) fn what_if(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! What goes wrong, in Python's words: bad input is a `ValueError`, the system's refusals are `OSError`.
+//! Errors in Python's words: bad input is a `ValueError`, a refusal by the system an `OSError`.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ pub(crate) fn refuse(py: Python<'_>, key: &str, problem: &str, file: Option<&str
     )
 }
 
-/// The same for the package to raise.
+/// Makes such an error for the Python package to raise.
 #[pyfunction]
 #[pyo3(signature = (key, problem, file=None))]
 pub(crate) fn refusal(py: Python<'_>, key: &str, problem: &str, file: Option<&str>) -> PyErr {

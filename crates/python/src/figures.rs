@@ -85,7 +85,7 @@ pub(crate) fn reproduce(
     serde_json::to_string(&section).map_err(|e| error::figure(py, &e.into()))
 }
 
-/// How often the work is looked at, to see whether it is done.
+/// Time between two looks at whether the work is done.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Does work without the interpreter's lock and asks it to stop once somebody pressed Ctrl-C, or `look`, which is

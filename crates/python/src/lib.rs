@@ -18,7 +18,7 @@ mod toml;
 
 use pyo3::prelude::*;
 
-/// What the package `narrows` is made of; not for direct use.
+/// Native part of the package `narrows`; not for direct use.
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("VERSION", narrows_runner::VERSION)?;

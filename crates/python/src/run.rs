@@ -16,7 +16,7 @@ use crate::error;
 use crate::scenario::{Single, Source};
 use crate::table::Table;
 
-/// How often a run asks whether somebody pressed Ctrl-C.
+/// Time between two looks at whether Ctrl-C was pressed.
 pub(crate) const ASK: Duration = Duration::from_millis(100);
 
 /// Asks runs to end early, from any thread.

@@ -61,9 +61,9 @@ impl Source {
 
 /// A run that stands by itself.
 pub(crate) struct Single {
-    /// Of the scenario.
+    /// Name of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Description of the scenario.
     pub about: String,
     pub job: Job,
 }

@@ -23,7 +23,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyTuple};
 #[pyclass(frozen, module = "narrows")]
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Its name among the results.
+    /// Name of the table among the results.
     #[pyo3(get)]
     name: String,
     batch: RecordBatch,
@@ -63,7 +63,7 @@ impl TryFrom<narrows_sim::Table> for Table {
     }
 }
 
-/// What is asked for in brackets.
+/// Names of columns given in brackets.
 #[derive(FromPyObject)]
 enum Names {
     One(String),
@@ -86,7 +86,7 @@ impl Table {
         self.batch.schema().fields().iter().map(|f| f.name().clone()).collect()
     }
 
-    /// The same: `dict(table)` has the columns by name.
+    /// Names of the columns, so that `dict(table)` has the columns by name.
     fn keys(&self) -> Vec<String> {
         self.columns()
     }
@@ -176,7 +176,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// For pickling: the name and, for each column, its name and values; numbers as bytes.
+    /// Takes the table apart for pickling: its name and, for each column, name and values; numbers as bytes.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Taken<'py>> {
         let py = slf.py();
         let table = slf.get();
@@ -194,7 +194,7 @@ impl Table {
         Ok((make, (table.name.clone(), parts.collect::<PyResult<_>>()?)))
     }
 
-    /// What `__reduce__` took apart.
+    /// Builds a table from the parts that `__reduce__` gave.
     #[staticmethod]
     fn from_parts(name: String, columns: Vec<(String, String, Bound<'_, PyAny>)>) -> PyResult<Self> {
         let columns = columns.into_iter().map(|(name, kind, values)| {
@@ -220,7 +220,7 @@ impl Table {
 
 /// Name, kind and values of a column.
 type Parts<'py> = (String, &'static str, Bound<'py, PyAny>);
-/// What makes a table again, and of what.
+/// Function that builds a table again, and its arguments.
 type Taken<'py> = (Bound<'py, PyAny>, (String, Vec<Parts<'py>>));
 
 fn eights<'a>(bytes: &'a Bound<'_, PyAny>) -> PyResult<impl Iterator<Item = [u8; 8]> + 'a> {
@@ -234,7 +234,7 @@ fn eights<'a>(bytes: &'a Bound<'_, PyAny>) -> PyResult<impl Iterator<Item = [u8;
 pub(crate) struct Column(ArrayRef);
 
 impl Column {
-    /// Of measures.
+    /// Creates a column of measures.
     pub(crate) fn of(values: Vec<f64>) -> Self {
         Self(Arc::new(Float64Array::from(values)))
     }

@@ -26,12 +26,12 @@ Over = Mapping[Any, Iterable[Any]]
 
 
 class Swept(NamedTuple):
-    """What a sweep gives that was asked for tables."""
+    """Result of a sweep with tables."""
 
     figures: Dataset
-    """A variable for each figure."""
+    """Dataset with a variable for each figure."""
     tables: Mapping[str, _native.Table]
-    """By name, the rows of all runs, each with the coordinates of its run in front."""
+    """Tables by name: the rows of all runs, each with the coordinates of its run in front."""
 
 
 class Workers(TypedDict, total=False):
@@ -53,7 +53,7 @@ USUAL: Workers = {
     "workers": None,
     "progress": False,
 }
-"""What holds unless it is given."""
+"""Defaults of the arguments."""
 
 
 @overload

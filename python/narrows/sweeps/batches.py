@@ -1,4 +1,4 @@
-"""What goes to a worker at a time: runs that take about a second together, so that handing them out costs little.
+"""Batches for workers: runs that take about a second together, so that handing them out costs little.
 
 How long a run takes is learnt on the way: the mean over the runs of its scenario text (its point), or over all runs as
 long as there is none of that point. Nothing is known at first, so the first batches have one run each. Runs keep the
@@ -21,12 +21,12 @@ class Mean:
         self.count = 0
 
     def add(self, value: float) -> None:
-        """One more."""
+        """Adds a value."""
         self.sum += value
         self.count += 1
 
     def get(self) -> float | None:
-        """None before the first."""
+        """Returns the mean; None before the first value."""
         return self.sum / self.count if self.count else None
 
 

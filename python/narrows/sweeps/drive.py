@@ -26,7 +26,7 @@ class Row(NamedTuple):
     """A finished run that takes little room."""
 
     names: tuple[str, ...]
-    """Of its figures; runs share them."""
+    """Names of the figures; runs share the tuple."""
     values: array[float]
     tables: Tables
 
@@ -134,7 +134,7 @@ class Drive:
                 ) from why
 
     def _again(self, batch: list[Run], begun: list[Run], why: BaseException) -> None:
-        """A batch that was lost is done again; what its worker was at is what it may have died of."""
+        """Puts the runs of a lost batch back; those that its worker had begun may be the cause of its death."""
         for run in batch:
             # A worker that died may have left it on disk.
             found = self.store.find(run.key, run.tables) if self.store is not None else None
@@ -158,7 +158,7 @@ class Drive:
 
 
 def _said(future: Future[Done]) -> BaseException | None:
-    """What a future that is done has to say, being cancelled too."""
+    """Returns the exception of a finished future, also if it was cancelled; None if it succeeded."""
     return CancelledError() if future.cancelled() else future.exception()
 
 

@@ -119,7 +119,7 @@ class Grid:
         return {key: (axis.name, *_labels(key, labels)) for axis in axes for key, labels in axis.labels.items()}
 
     def asking(self, names: tuple[str, ...]) -> Grid:
-        """The same with tables asked of every run."""
+        """Returns the grid with tables requested from every run."""
         return replace(self, runs=[replace(run, tables=names) for run in self.runs])
 
     def tables(self, names: Iterable[str], rows: Mapping[str, Row]) -> dict[str, _native.Table]:
@@ -140,7 +140,7 @@ class Grid:
 
 Keys = tuple[str, ...]
 Asked = dict[Keys, dict[tuple[Any, ...], tuple[Any, ...]]]
-"""For what changes together, mostly a key alone, its values by label."""
+"""Values by label, for each group of keys that change together; mostly a single key."""
 
 
 def _values(over: Mapping[Any, Iterable[Any]], file: str | None) -> Asked:
@@ -169,7 +169,7 @@ def _values(over: Mapping[Any, Iterable[Any]], file: str | None) -> Asked:
 
 
 def _in_full(asked: Asked, text: str, file: str | None) -> dict[str, str]:
-    """What each key of ``over`` is in full; no two are one."""
+    """Full name of each key of ``over``; refuses two names for one key."""
     full: dict[str, str] = {}
     for key in (key for keys in asked for key in keys):
         meant = long(key, text, file)

@@ -14,7 +14,7 @@ from narrows.sweeps import work
 from narrows.sweeps.work import Done, Run
 
 LOST = (BrokenExecutor, CancelledError, EOFError, ConnectionError, TimeoutError)
-"""What a future says whose worker went away."""
+"""Exceptions of a future whose worker went away."""
 LOST_NAMES = {
     "KilledWorker",
     "FutureCancelledError",
@@ -22,7 +22,7 @@ LOST_NAMES = {
     "CommClosedError",
     "FutureCancelledByNannyError",
 }
-"""The same by Dask, which is not imported here."""
+"""Names of Dask's exceptions for a worker that went away; Dask is not imported here."""
 
 AHEAD = 2
 """Batches handed out for each worker: one to do and one to go on with, so that none waits for us."""
@@ -55,8 +55,7 @@ class Pool:
         return future
 
     def begun(self, future: Future[Done], runs: list[Run]) -> list[Run]:
-        """Which runs of a batch that came to nothing may have been what its worker died of: all, where that cannot be
-        told."""
+        """Runs of a lost batch that may have caused their worker's death: all, if the pool cannot tell."""
         return runs
 
     def lost(self, why: BaseException) -> bool:
@@ -227,7 +226,7 @@ def of(executor: Any, workers: int | None = None) -> Pool | None:
         return Threads(executor)
     if _is_client(executor):
         return Dask(executor, workers)
-    # What Client.get_executor() makes; it does not tell how many workers there are, its client does.
+    # Client.get_executor() makes such an executor. Only its client knows the number of workers.
     client = getattr(executor, "_client", None)
     if type(executor).__name__ == "ClientExecutor" and _is_client(client):
         return Dask(client, workers, getattr(executor, "_kwargs", None))

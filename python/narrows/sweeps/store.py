@@ -35,9 +35,9 @@ class Finished:
 
     summary: dict[str, float]
     seconds: float
-    """What it took, of wall clock."""
+    """Duration of the run by the wall clock."""
     tables: Mapping[str, _native.Table | None] = field(default_factory=dict)
-    """Those that were asked for; None where the run has none of that name."""
+    """Tables that were wanted; None for a name that the run has no table of."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Store:
                 except OSError:
                     taken = False
             try:
-                # Who was faster has removed the file that was locked here: another one has its name now, or none.
+                # A faster sweep has removed the file that was locked here: another file has its name now, or none.
                 yield not taken or _same(file.fileno(), lock)
             finally:
                 if taken and _same(file.fileno(), lock):

@@ -36,7 +36,7 @@ TABLES = (
     "throughput",
     "transfers",
 )
-"""What a run may leave behind (docs/reference/probes.md)."""
+"""Names of the tables that a run may have (docs/reference/probes.md)."""
 
 ELSEWHERE = {
     "objects": "'transfers', which has a row for each object",

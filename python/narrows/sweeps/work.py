@@ -1,4 +1,4 @@
-"""What a worker does: the runs of a batch one after another, for as long as was asked, and gives back what is left."""
+"""Work of a worker: does the runs of a batch one after another, within the time given, and gives back the rest."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Run:
     file: str | None
     seed: int
     tables: tuple[str, ...] = ()
-    """Which of its tables are wanted."""
+    """Names of the tables that are wanted."""
 
 
 @dataclass
 class Done:
-    """What came of a batch."""
+    """Result of a batch."""
 
     finished: dict[str, Finished] = field(default_factory=dict)
     failed: tuple[str, str] | None = None
-    """Where a run failed and why; the batch ends there."""
+    """Place of the run that failed, and the reason; the batch ends there."""
     elsewhere: list[str] = field(default_factory=list)
     """Keys of runs that another sweep is at."""
 
@@ -108,7 +108,7 @@ def _one(run: Run, store: Store | None, stop: _native.Stop, done: Done) -> Finis
     tables = {name: told["tables"].get(name) for name in run.tables}
     finished = Finished(dict(told["summary"]), CLOCK() - before, tables)
     if store is not None:
-        # Where it cannot be written the client, who is told of the run all the same, says so.
+        # A store that cannot be written is reported by the client, which receives the run all the same.
         with suppress(OSError):
             store.keep(run.key, finished)
     return finished
