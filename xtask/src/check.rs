@@ -11,10 +11,10 @@ use crate::peers::programs::root;
 use crate::steps::show;
 use crate::test::{self, Kinds};
 
-/// Since when.
+/// Arguments of `xtask check`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What the change is compared with: the last commit they have in common (origin/main, or main)
+    /// Commit to compare with: the last one in common with it (origin/main, or main)
     #[arg(long, value_name = "COMMIT")]
     since: Option<String>,
 }

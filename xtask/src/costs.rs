@@ -46,7 +46,7 @@ use table::Table;
 /// Recorded figures, in the workspace.
 const EXPECTED: &str = "xtask/expected/costs.toml";
 
-/// What to measure.
+/// Arguments of `xtask costs`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Version of the kernel

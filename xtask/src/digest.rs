@@ -19,7 +19,7 @@ mod shorten;
 mod table;
 mod words;
 
-/// What to digest, or to compare.
+/// Arguments of `xtask digest`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The narrows program that is asked (target/release/narrows)
@@ -31,7 +31,7 @@ pub struct Args {
     /// Write the digest there instead of to standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Where the program writes
+    /// Folder to which the program writes
     #[arg(long, value_name = "DIR", default_value = "out/digest")]
     work: PathBuf,
     /// Replay the captures (*.pcap) below this folder too

@@ -15,19 +15,19 @@ use record::{Lab, Recording};
 
 const BASE: &str = include_str!("../../experiments/diagnosis/kernel-senders.toml");
 
-/// What to compare.
+/// Arguments of `xtask kernel-senders`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Variants, by name [default: all]
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// How long each is recorded
+    /// Duration of each recording
     #[arg(long, default_value = "90s")]
     duration: String,
     /// The program [default: $NARROWS_BIN, or narrows beside this one]
     #[arg(long)]
     program: Option<PathBuf>,
-    /// Where recordings and the table go
+    /// Folder for recordings and the table
     #[arg(long, default_value = "out/kernel-senders")]
     out: PathBuf,
     /// Take the recordings that are there already, however long they are
@@ -37,7 +37,7 @@ pub struct Args {
 
 /// Senders that are recorded.
 struct Variant {
-    /// Of its folder, and for `--only`.
+    /// Name of its folder, and for `--only`.
     name: &'static str,
     title: &'static str,
     flows: u32,

@@ -17,10 +17,10 @@ pub enum Lint {
 }
 
 impl Lint {
-    /// In the order in which they cost.
+    /// Lints in the order of their cost, the cheapest first.
     pub const ALL: [Self; 4] = [Self::Format, Self::Tidy, Self::Types, Self::Clippy];
 
-    /// What it looks at.
+    /// Name of the lint in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Format => "formatting",

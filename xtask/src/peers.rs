@@ -1,4 +1,4 @@
-//! The same scenarios in ns-2, ns-3 and Narrows, one table: docs/explanation/simulator-peers.md.
+//! Comparison of ns-2, ns-3 and Narrows on the same scenarios, one table: docs/explanation/simulator-peers.md.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use plan::{Job, Simulator, Wish};
 use programs::Program;
 use store::{Record, Store};
 
-/// What to compare.
+/// Arguments of `xtask peers`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Shorter runs, two shares of five, the first seed: is everything in place?
@@ -41,7 +41,7 @@ pub struct Args {
     /// Count instructions a packet of a b c in Narrows with valgrind instead, in two minutes
     #[arg(long)]
     instructions: bool,
-    /// Where finished runs, table.md and runs.csv go
+    /// Folder for finished runs, table.md and runs.csv
     #[arg(long, default_value = "out/peers")]
     out: PathBuf,
 }
@@ -127,7 +127,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What is missing is said, and its column left out.
+/// Reports a missing simulator, whose column is then left out.
 fn or_say<T>(found: Result<T>, name: &str) -> Option<T> {
     found.map_err(|error| eprintln!("peers: {name} is left out: {error:#}")).ok()
 }
@@ -206,7 +206,7 @@ impl Progress {
         let mut state = lock(&self.state);
         state.ended += 1;
         state.expected_s += job.expected_s;
-        // What is left takes as much longer than expected as what is done did.
+        // Remaining runs are taken to exceed their expected time by the factor of the finished ones.
         let left_s = self.start.elapsed().as_secs_f64() * (self.expected_s / state.expected_s - 1.0);
         let name =
             format!("{} {} {} seed {}", job.simulator.name(), job.case.id(), job.flavour, job.settings.seed);

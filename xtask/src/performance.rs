@@ -1,4 +1,4 @@
-//! What things cost, against the bounds: one table of docs/explanation/performance.md, from the benchmarks' own output.
+//! Performance table of docs/explanation/performance.md: costs against their bounds, from the benchmarks' own output.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 mod parts;
 mod read;
 
-/// What to measure.
+/// Arguments of `xtask performance`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Parts to measure
@@ -18,7 +18,7 @@ pub struct Args {
         default_value = "simulator,growth,cores,queue,sight,box,diagnose,plan"
     )]
     only: Vec<String>,
-    /// Where what the benchmarks say goes, and the table
+    /// Folder for the output of the benchmarks and the table
     #[arg(long, default_value = "out/performance")]
     out: PathBuf,
     /// Take what an earlier run wrote there, where it is
@@ -29,28 +29,28 @@ pub struct Args {
 /// A line of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What is measured, with its unit.
+    /// Quantity that is measured, with its unit.
     what: String,
     ours: String,
-    /// Who else does it, and how well.
+    /// Name and value of the peer.
     peer: String,
-    /// Ours, as many times the peer's.
+    /// Our value, in multiples of the peer's.
     times: Option<f64>,
-    /// What the bound is for.
+    /// Value that the bound applies to.
     value: f64,
     bound: Bound,
 }
 
-/// What is asked for.
+/// Bound on a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
-    /// At least so many times the peer.
+    /// At least this multiple of the peer's value.
     Times(f64),
-    /// At least this.
+    /// A value of at least this.
     Least(f64),
-    /// At most this.
+    /// A value of at most this.
     Most(f64),
-    /// Shown only.
+    /// No bound; the value is shown only.
     None,
 }
 
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<()> {
     std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-/// What a part's benchmark says, now or earlier.
+/// Output of a part's benchmark, of now or of an earlier run.
 fn said(part: &parts::Part, out: &Path, keep: bool) -> Result<String> {
     let path = out.join(format!("{}.txt", part.name));
     if keep && let Ok(text) = std::fs::read_to_string(&path) {

@@ -1,4 +1,4 @@
-//! The same arrivals through ns-3's queue disciplines, ns-2's SFQ, and ours, a row for each:
+//! Comparison of ns-3's queue disciplines, ns-2's SFQ, and ours on the same arrivals, a row for each:
 //! docs/explanation/simulator-peers.md.
 
 use std::io::Write;
@@ -17,7 +17,7 @@ use arrivals::{FLOWS, RATE, Sent, agreement, by_flow, ours, plan};
 
 use limits::under_ns2s_limits;
 
-/// What to compare.
+/// Arguments of `xtask queues`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Seed of PIE's dice in both
@@ -29,7 +29,7 @@ pub struct Args {
 const ROWS: [(&str, &str); 3] =
     [("CoDelQueueDisc", "codel"), ("FqCoDelQueueDisc", "fq_codel:spare=queue"), ("PieQueueDisc", "pie")];
 
-/// What the program prints.
+/// Output of the program for ns-3.
 #[derive(Deserialize)]
 struct Printed {
     arrived: usize,
@@ -96,7 +96,7 @@ fn sfq_of_ns2(arrivals: &[Sent]) -> Result<()> {
     Ok(())
 }
 
-/// What ns-2's SFQ serves, in order.
+/// Packets that ns-2's SFQ serves, in order.
 fn ask_ns2(places: usize, buckets: usize, arrivals: &[Sent]) -> Result<Vec<(usize, u32)>> {
     let mut command = Command::new("ns");
     command.arg(programs::root().join("peers/ns2/queue.tcl"));
@@ -138,12 +138,12 @@ fn ask(program: &std::path::Path, kind: &str, seed: u64, arrivals: &[Sent]) -> R
     serde_json::from_slice(&printed).with_context(|| format!("reading what {kind} printed"))
 }
 
-/// What a program prints that is given the arrivals.
+/// Output of a program that is given the arrivals.
 fn fed(command: &mut Command, arrivals: &[Sent]) -> Result<Vec<u8>> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("starting it")?;
     let text: String =
         arrivals.iter().map(|s| format!("{} {} {}\n", s.at.as_nanos(), s.flow, FLOWS[s.flow].0)).collect();
-    // It reads all before it prints anything. Dropping its input ends it.
+    // The program reads all input before it prints anything. Dropping the input ends it.
     child.stdin.take().context("its input")?.write_all(text.as_bytes()).context("writing arrivals")?;
     let output = child.wait_with_output().context("waiting for it")?;
     ensure!(output.status.success(), "it ended with {}", output.status);

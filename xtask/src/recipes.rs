@@ -13,7 +13,7 @@ use crate::peers::programs::{self, root};
 use crate::steps::unmarked;
 use table::RECIPES;
 
-/// Who needs a task.
+/// Readers who need a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Operators,
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(status("exit 7", &[]), Some(7));
     }
 
-    /// What each names is there: scripts, and tests by the module they are in.
+    /// Every script that a recipe names exists.
     #[test]
     fn every_script_is_there() {
         for recipe in RECIPES {

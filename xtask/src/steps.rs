@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use crate::peers::programs::root;
 
-/// How a step went.
+/// Outcome of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub success: bool,
@@ -57,7 +57,7 @@ pub fn each_line(mut command: Command, mut take: impl FnMut(&str)) -> Result<End
     Ok(Ended { success, took: begun.elapsed() })
 }
 
-/// Nobody may be reading any more; what runs goes on.
+/// Prints text. A reader that has gone is no error; the work goes on.
 pub fn show(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

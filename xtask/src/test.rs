@@ -14,10 +14,10 @@ use crate::steps::{cargo, show, unmarked};
 use pool::Job;
 pub use report::Report;
 
-/// What the tests of the Python package are called.
+/// Name of the Python package's tests in reports.
 const PYTHON: &str = "the Python package";
 
-/// What to run.
+/// Arguments of `xtask test`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Tests of this package alone, as qdisc; again for more
@@ -49,11 +49,11 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Which tests of a package.
+/// Kinds of tests of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinds {
     All,
-    /// Those within its crate.
+    /// Tests within the crate.
     Unit,
 }
 

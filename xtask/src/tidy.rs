@@ -15,13 +15,13 @@ mod names;
 /// Columns of a line.
 const COLUMNS: usize = 120;
 
-/// Which checkout to look at.
+/// Arguments of `xtask tidy`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The checkout (this one)
     #[arg(long, value_name = "DIR")]
     root: Option<std::path::PathBuf>,
-    /// Only how often each rule is broken in each part of the tree
+    /// Count how often each rule is broken in each part of the tree, and list no places
     #[arg(long)]
     count: bool,
 }
@@ -46,7 +46,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Where a rule is broken, and how.
+/// A broken rule, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Broken {
     rule: Rule,

@@ -1,5 +1,5 @@
-//! What `narrows diagnose` says of requests and answers at four points of the path, against what happened: real kernel
-//! TCP, TLS and QUIC in `narrows lab`, with a server that pauses now and then and writes that down.
+//! Comparison of `narrows diagnose` with the truth at four points of the path, on requests and answers of real kernel
+//! TCP, TLS and QUIC in `narrows lab`. The lab's server pauses now and then and writes the pauses down.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use ends::{End, Packet};
 use score::Score;
 use truth::Run;
 
-/// What to compare.
+/// Arguments of `xtask vantage`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Workloads, by the names of their files [default: all]
@@ -60,7 +60,7 @@ const POINTS: [Point; 8] = [
     Point { name: "before", users_side: false, make: |run| run.server.moved(HALF_NS) },
     Point { name: "behind", users_side: true, make: |run| run.users.moved(-HALF_NS / 2) },
     Point { name: "users", users_side: true, make: |run| run.users.moved(0) },
-    // What is left of a capture of one direction, and of one that could not keep up.
+    // Incomplete captures: of one direction only, or with frames missing.
     Point {
         name: "users, down only",
         users_side: true,

@@ -31,7 +31,7 @@ pub struct Args {
     /// File to which the lines of the command's file "skips" are added
     #[arg(long, value_name = "FILE", hide = true)]
     skips: Option<PathBuf>,
-    /// What to run, for sh
+    /// Command to run, for sh
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }

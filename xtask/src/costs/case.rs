@@ -1,13 +1,13 @@
-//! What is measured: a queue, where it stands, and what traffic it gets.
+//! Cases to measure: a queue, the place where it stands, and the traffic it gets.
 
 use serde::{Deserialize, Serialize};
 
-/// Who sends.
+/// Side of the box on which a sender is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Those behind `lan`, who ask and acknowledge.
+    /// Hosts behind `lan`, which request and acknowledge.
     Users,
-    /// Those behind `wan`, who send data.
+    /// Hosts behind `wan`, which send data.
     Servers,
 }
 
@@ -20,7 +20,7 @@ impl Side {
         }
     }
 
-    /// Who hears.
+    /// The opposite side.
     pub const fn other(self) -> Self {
         match self {
             Self::Users => Self::Servers,
@@ -29,19 +29,19 @@ impl Side {
     }
 }
 
-/// How packets get from one interface of the box to the other.
+/// Way of packets from one interface of the box to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
-    /// By the kernel's routing.
+    /// The kernel's routing joins the interfaces.
     Routed,
-    /// By the kernel's bridge.
+    /// The kernel's bridge joins the interfaces.
     Bridged,
-    /// By the box alone.
+    /// The box alone joins the interfaces.
     Apart,
 }
 
-/// What queues.
+/// Queue between the two sides: none, the kernel's, or the box's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
@@ -51,14 +51,14 @@ pub enum Queue {
     Kernel(String),
     /// `narrows run`.
     Box {
-        /// As `--backend` has it.
+        /// Value of `--backend`.
         backend: String,
-        /// As `--discipline` has it.
+        /// Value of `--discipline`.
         discipline: String,
     },
 }
 
-/// Ours, and the kernel's, that only wait in a row.
+/// Plain queues, ours and the kernel's.
 pub const DROP_TAIL: &str = "fifo:1000";
 pub const DROP_TAIL_KERNEL: &str = "pfifo";
 
@@ -85,7 +85,7 @@ impl Queue {
     }
 }
 
-/// How packets meet the queue.
+/// Load of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Traffic {
@@ -118,25 +118,25 @@ impl Traffic {
 /// A line of the table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Case {
-    /// Where the queue stands.
+    /// Place of the queue.
     pub layer: Layer,
-    /// How packets meet it.
+    /// Load of the queue.
     pub traffic: Traffic,
-    /// Connections.
+    /// Number of connections.
     pub flows: u32,
-    /// What queues.
+    /// Queue that is measured.
     pub queue: Queue,
 }
 
-/// What a case cost, in instructions of the guest.
+/// Cost of a case, in instructions of the guest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What was measured.
+    /// Case that was measured.
     pub case: Case,
-    /// For each data packet.
+    /// Instructions per data packet.
     pub data: f64,
-    /// For each acknowledgment.
+    /// Instructions per acknowledgment.
     pub ack: f64,
-    /// For each packet, of which two in three carry data.
+    /// Instructions per packet, of which two in three carry data.
     pub packet: f64,
 }

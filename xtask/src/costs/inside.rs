@@ -32,7 +32,7 @@ pub struct Args {
     /// Cases, as JSON
     #[arg(long)]
     cases: PathBuf,
-    /// Where figures go, as JSON
+    /// File for the figures, as JSON
     #[arg(long)]
     out: PathBuf,
 }
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn measure(case: &Case, program: &Path, spinner: &Spinner) -> Result<Figure> {
     let place = Place::new(case, program)?;
-    // What the kernel does after the last case's namespaces have gone, and after these have come, is done.
+    // A pause lets the kernel finish the work that the last case's namespaces leave and these bring.
     std::thread::sleep(Duration::from_millis(250));
     let ends = Ends::open(case.traffic)?;
     let mut load = Load::new(case.flows, case.layer);

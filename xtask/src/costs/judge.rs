@@ -1,4 +1,4 @@
-//! What fails a build: a queue of ours that has become dearer.
+//! Judgement of a run: a queue of ours that has become dearer fails the build.
 //!
 //! Another compiler makes other code, and another kernel other paths. So figures are held against recorded ones only
 //! where both were made alike; what is held always is a ratio between two figures of the same run.
@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 use super::case::{Case, Figure};
 use super::table::Table;
 
-/// A queue of ours may cost so much more beyond no queue than recorded, as a share.
+/// Increase, as a share of the record, that a queue of ours may cost beyond no queue.
 const PACKET: f64 = 0.03;
-/// TAQ may cost so much more beyond drop-tail than recorded, as a share: the lesser part of its costs, and the only one
-/// that is the discipline's.
+/// Increase, as a share of the record, that TAQ may cost beyond drop-tail: the lesser part of its costs, and the only
+/// one that is the discipline's.
 const BEYOND: f64 = 0.10;
-/// TAQ may take so many times beyond drop-tail of ours what CAKE takes beyond the kernel's.
+/// Largest ratio of what TAQ takes beyond our drop-tail to what CAKE takes beyond the kernel's.
 const OF_CAKE: f64 = 2.0;
-/// What is aimed at.
+/// Goal for the same ratio, which fails nothing.
 const GOAL: f64 = 1.0;
 
-/// By what figures were made. They are comparable only if all of it is the same.
+/// Origin of figures. Two runs are comparable only if all of it is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// As `uname -r` says in the guest.
+    /// Version of the guest's kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// As `rustc --version` says.
+    /// Version of the compiler, as `rustc --version` prints it.
     pub rustc: String,
     /// Cargo's profile.
     pub profile: String,
@@ -98,12 +98,12 @@ impl Expected {
     }
 }
 
-/// What is said of a table.
+/// Judgement of a table.
 #[derive(Debug, Default, PartialEq)]
 pub struct Judgement {
-    /// What breaks a bound.
+    /// Sentences on broken bounds; any fails the build.
     pub broken: Vec<String>,
-    /// What people should know.
+    /// Sentences for people, which fail nothing.
     pub notes: Vec<String>,
 }
 

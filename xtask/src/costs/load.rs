@@ -20,13 +20,13 @@ const SEGMENTS: u32 = 2;
 const DATA: u64 = 200;
 const HEADERS: u64 = 52;
 const PAYLOAD: u32 = (DATA - HEADERS) as u32;
-/// Of the users' windows.
+/// Window scale and window of the users.
 const SCALE: u8 = 7;
 const WINDOW: u16 = 501;
 
 /// Frames that one side sends at once.
 pub struct Burst {
-    /// Who sends them.
+    /// Sender of the frames.
     pub from: Side,
     /// Whole frames.
     pub frames: Vec<Vec<u8>>,
@@ -46,9 +46,9 @@ struct Flow {
 pub struct Load {
     flows: Vec<Flow>,
     layer: Layer,
-    /// Whose turn it is.
+    /// First connection of the next turn.
     at: usize,
-    /// What timestamps say: a unit for each turn.
+    /// Value of timestamps: one unit per turn.
     now: u32,
 }
 
@@ -115,7 +115,7 @@ impl Load {
         turn
     }
 
-    /// What one side sends on these connections; `make` turns an ordinary header into those that are sent.
+    /// Builds the frames of one side on these connections; `make` turns an ordinary header into those that are sent.
     fn burst(&self, from: Side, turn: &[usize], make: impl Fn(&Flow, TcpHeader) -> Vec<TcpHeader>) -> Burst {
         let heading = place::heading(self.layer, from);
         let mut frames = Vec::new();

@@ -84,7 +84,7 @@ impl Place {
         said[0]["stats64"]["rx"]["packets"].as_u64().context("ip -j -s link says no rx packets")
     }
 
-    /// How many packets the box has sent on that came from this side, if a box runs here.
+    /// Number of packets from this side that the box has sent on; `None` if no box runs here.
     pub fn handled(&self, from: Side) -> Result<Option<u64>> {
         self.running.as_ref().map(|running| running.handled(from)).transpose()
     }

@@ -18,7 +18,7 @@ const REST: u8 = 0;
 const COUNT: u8 = 1;
 const END: u8 = 2;
 
-/// What the two threads share.
+/// State that the two threads share.
 #[derive(Default)]
 struct Shared {
     order: AtomicU8,

@@ -36,14 +36,14 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// By this name a case is chosen and recorded.
+/// Name by which a case is chosen and recorded.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {} {}", self.layer, self.traffic, self.flows, self.queue)
     }
 }
 
-/// What is told while the guest works.
+/// Line printed for each case while the guest works.
 pub fn line(figure: &Figure) -> String {
     let Figure { case, data, ack, packet } = figure;
     format!("{:<42} data {data:7.0}  ack {ack:7.0}  packet {packet:7.0}", case.to_string())
@@ -58,30 +58,30 @@ impl Table {
         Self(figures)
     }
 
-    /// Its lines.
+    /// Figures, one per line of the table.
     pub fn figures(&self) -> &[Figure] {
         &self.0
     }
 
-    /// What the same packets cost with this queue instead.
+    /// Cost of the same packets with this queue instead.
     fn packet(&self, case: &Case, queue: &Queue, layer: Layer) -> Option<f64> {
         let case = Case { queue: queue.clone(), layer, ..case.clone() };
         self.0.iter().find(|figure| figure.case == case).map(|figure| figure.packet)
     }
 
-    /// What a queue costs beyond the kernel's own forwarding. A box that joins two interfaces by itself is held against
-    /// a bridge; packets that wait, against those that pass: nothing waits without a queue.
+    /// Cost of a queue beyond the kernel's own forwarding. A box that joins two interfaces by itself is compared with a
+    /// bridge; packets that wait are compared with packets that pass, as nothing waits without a queue.
     pub fn above_none(&self, figure: &Figure) -> Option<f64> {
         let passing = Case { traffic: Traffic::Passing, ..figure.case.clone() };
         Some(figure.packet - self.packet(&passing, &Queue::None, kernels(figure.case.layer))?)
     }
 
-    /// What the kernel's CAKE costs beyond forwarding, for the same packets.
+    /// Cost of the kernel's CAKE beyond forwarding, for the same packets.
     fn cake_above_none(&self, case: &Case) -> Option<f64> {
         self.above_none(self.cake(case)?)
     }
 
-    /// What the kernel's CAKE costs beyond the kernel's drop-tail, for the same packets.
+    /// Cost of the kernel's CAKE beyond the kernel's drop-tail, for the same packets.
     pub fn cake_above_drop_tail(&self, case: &Case) -> Option<f64> {
         self.above_drop_tail(self.cake(case)?)
     }
@@ -92,7 +92,7 @@ impl Table {
         self.0.iter().find(|figure| figure.case == cake)
     }
 
-    /// What a queue costs beyond drop-tail in the same place.
+    /// Cost of a queue beyond drop-tail in the same place.
     pub fn above_drop_tail(&self, figure: &Figure) -> Option<f64> {
         let drop_tail = figure.case.queue.drop_tail()?;
         Some(figure.packet - self.packet(&figure.case, &drop_tail, figure.case.layer)?)
@@ -162,7 +162,7 @@ impl Table {
     }
 }
 
-/// Where the kernel does what a box does there.
+/// Layer at which the kernel does the work of a box.
 const fn kernels(layer: Layer) -> Layer {
     match layer {
         Layer::Routed => Layer::Routed,

@@ -6,18 +6,18 @@ use std::fmt;
 use super::table::Summary;
 use super::words::canonical;
 
-/// What became of a table.
+/// Result of the comparison of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Names and values.
     Equal,
     /// The values are equal; columns have other names, or another order.
     Renamed(Vec<String>),
-    /// What is not as it was.
+    /// Columns that differ.
     Different(Vec<String>),
-    /// There is no such table any more.
+    /// The table is missing in the new digest.
     Gone,
-    /// There was none before.
+    /// The table is missing in the old digest.
     New,
 }
 
@@ -126,7 +126,7 @@ mod tests {
     fn columns_may_move_as_their_names_sort_otherwise() {
         let (a, b) = (one("t", &["door", "c"], &["1", "2"]), one("t", &["c", "door"], &["2", "1"]));
         assert!(only(a, b).is_good());
-        // The same names with each other's values are no renaming.
+        // Equal names with exchanged values are no renaming.
         let (a, b) = (one("t", &["a", "b"], &["1", "2"]), one("t", &["a", "b"], &["2", "1"]));
         assert!(!only(a, b).is_good());
     }

@@ -36,7 +36,7 @@ pub fn write(out: impl Write, seed: u64, packets: u64) -> Result<()> {
     Ok(writer.flush()?)
 }
 
-/// What passes next of a user's connection, of which `next` segments are under way; true if it goes to the user.
+/// Draws the next packet of a user's connection, of which `next` segments are under way; true if it goes to the user.
 fn segment(rng: &mut Rng, next: &mut u32, stamp: u32) -> (bool, TcpHeader) {
     let base =
         TcpHeader { flags: Flags::ACK, window: 501, timestamps: Some((stamp, 0)), ..TcpHeader::default() };

@@ -51,13 +51,13 @@ const DISCIPLINES: [&str; 35] = [
     "taq:mode=paper,waiting_syn=hold",
     "taq:mode=paper,fair_share=proportional",
 ];
-/// Those that replay recorded captures.
+/// Disciplines that replay recorded captures.
 const OF_CAPTURES: [&str; 4] = ["fifo:10", "fq_codel", "taq", "taq:mode=paper"];
 /// Seeds of the arrivals, and of the disciplines.
 const SEEDS: [u64; 2] = [1, 0xfeed];
 const PACKETS: u64 = 6000;
 
-/// What models and planner are asked.
+/// Questions to models and planner: name and command line.
 const QUESTIONS: [(&str, &str); 12] = [
     ("plan-thin", "plan --rate 600kbit --users 200 --rtt 200ms --packet 500 --json"),
     (
@@ -82,7 +82,7 @@ pub struct Subject {
     pub bin: PathBuf,
     /// The checkout with its `experiments`.
     pub root: PathBuf,
-    /// Where it writes.
+    /// Folder to which the program writes.
     pub work: PathBuf,
     /// Whether what it wrote stays there once it is digested.
     pub keep: bool,
@@ -91,7 +91,7 @@ pub struct Subject {
 /// Tables as they come, and what the program would not do.
 #[derive(Default)]
 pub struct Found {
-    /// In the order of the runs.
+    /// Digests of tables, in the order of the runs.
     pub tables: Vec<Summary>,
     /// Names of runs.
     pub refused: Vec<String>,
@@ -124,7 +124,7 @@ enum Kind {
     Asked(&'static str),
 }
 
-/// All there is to do.
+/// Tasks of a digest, all of them.
 pub fn tasks(root: &Path, captures: Option<&Path>) -> Result<Vec<Task>> {
     let experiments = root.join("experiments");
     let league = league(&experiments.join("league.toml"))?;
@@ -153,7 +153,7 @@ pub fn tasks(root: &Path, captures: Option<&Path>) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Who plays in the league: a scenario there that runs by itself has two disciplines only.
+/// Disciplines of the league: a scenario there that runs by itself has two disciplines only.
 fn league(path: &Path) -> Result<toml::Value> {
     let read = || path.display().to_string();
     let text = fs::read_to_string(path).with_context(read)?;
@@ -188,7 +188,7 @@ struct Replay<'a> {
     args: &'a [&'a str],
 }
 
-/// What the program said: its output, or why there is none.
+/// Answer of the program: its output, or why there is none.
 type Said = Result<Vec<u8>, String>;
 
 impl Subject {
@@ -196,7 +196,7 @@ impl Subject {
     pub fn run(&self, task: &Task, found: &mut Found) -> Result<()> {
         let safe = |c: char| if c.is_ascii_alphanumeric() || "/-_".contains(c) { c } else { '-' };
         let dir = self.work.join(task.name.chars().map(safe).collect::<String>());
-        // What is there from before would be taken for a result of this run.
+        // Files from an earlier run would be taken for results of this one.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
         match &task.kind {
@@ -349,7 +349,7 @@ fn results_of(name: &str, dir: &Path) -> Result<Vec<Summary>> {
     Ok(tables)
 }
 
-/// What a replay counts, of directions and of flows.
+/// Counts of a replay, by direction and by flow.
 fn replayed(name: &str, json: &Value) -> Result<Vec<Summary>> {
     let (mut ways, mut flows) = (Vec::new(), Vec::new());
     for replay in json["replays"].as_array().context("no replays")? {

@@ -4,11 +4,11 @@
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
-/// How long a scenario lasts at most, in milliseconds: a few times the longest period of the disciplines' estimators.
+/// Longest duration of a scenario, in milliseconds: a few times the longest period of the disciplines' estimators.
 const LONGEST_MS: f64 = 60_000.0;
-/// The same where TAQ is looked at: it forgets a flow after 120 s.
+/// Longest scenario with TAQ in question, in milliseconds: TAQ forgets a flow after 120 s.
 const LONGEST_OF_TAQ_MS: f64 = 150_000.0;
-/// What a scenario lasts that does not say.
+/// Duration of a scenario that names none, in milliseconds.
 const DEFAULT_MS: f64 = 120_000.0;
 
 /// The file cut down, which is `place` below the experiments. `disciplines` replace its own, if there are any.
@@ -96,7 +96,7 @@ fn lists(table: &Table, prefix: &str) -> Vec<(String, Vec<Value>)> {
     found
 }
 
-/// Both ends of `200kbit..1mbit step 200kbit`; the upper one as it is written, which every range of ours reaches.
+/// Ends of the range `200kbit..1mbit step 200kbit`; the upper one as written, which every range of ours reaches.
 fn ends(range: &str) -> Option<Vec<Value>> {
     let (low, high) = range.split_once("step")?.0.split_once("..")?;
     let value = |text: &str| {
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(t["traffic"][0]["rate"].as_str(), Some("5kbit"));
         let t = shortened("taq/x", "duration = \"300s\"\njitter = \"100s\"", None).unwrap();
         assert!(t.contains("150000ms") && t.contains("75000ms"), "{t}");
-        // What is short stays; what is computed stays; what is swept shrinks with the rest.
+        // Short and computed times stay, swept ones shrink with the rest.
         assert_eq!(short("duration = \"14s\"")["duration"].as_str(), Some("14000ms"));
         assert_eq!(short("duration = \"{100+n}s\"")["duration"].as_str(), Some("{100+n}s"));
         let t = short("[[sweep.together]]\nn = [1, 2, 3]\nduration = [\"600s\", \"400s\", \"300s\"]");

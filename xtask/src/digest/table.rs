@@ -11,18 +11,18 @@ use super::words::canonical;
 /// Hex digits of a column's hash: 64 bits tell any two columns of two digests apart.
 const SHORT: usize = 16;
 
-/// What is compared of a table.
+/// Digest of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// In the new words.
+    /// Name of the table, in the new words.
     pub name: String,
-    /// Without the header.
+    /// Number of rows, without the header.
     pub rows: u64,
-    /// Name as it stands, and a hash of the values.
+    /// Name of each column as it stands, and a hash of its values.
     pub columns: Vec<(String, String)>,
-    /// Of the names, as they stand.
+    /// Hash of the columns' names, as they stand.
     pub header: String,
-    /// Of the values, in the order of the columns.
+    /// Hash of the values, in the order of the columns.
     pub values: String,
 }
 

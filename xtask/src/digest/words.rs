@@ -64,7 +64,7 @@ fn renamed(text: &str) -> String {
     out
 }
 
-/// What stands at the beginning of `text`: how long it is, and what it is called now.
+/// Longest known word at the beginning of `text`: its length, and its present name.
 fn longest(text: &str) -> Option<(usize, &'static str)> {
     let ends = |word: &str| {
         let after = text[word.len()..].chars().next();
@@ -72,7 +72,7 @@ fn longest(text: &str) -> Option<(usize, &'static str)> {
             || !after.is_some_and(|c| c.is_ascii_alphanumeric())
     };
     let words = RENAMED.iter().flat_map(|&(old, new)| [(old, new), (new, new)]);
-    // Of equal words the old one: a word that was renamed and is the new name of another means what it meant.
+    // Among equal words the old one counts: a renamed word that is also the new name of another keeps its old meaning.
     let found = words.filter(|(word, _)| text.starts_with(word) && ends(word));
     found.max_by_key(|(word, _)| word.len()).map(|(word, new)| (word.len(), new))
 }
@@ -87,7 +87,7 @@ fn ordered(text: &str) -> String {
     }
     let mut settings: Vec<&str> = settings.split(',').collect();
     if name == "taq" && !settings.contains(&"mode=paper") {
-        // It never meant anything in the other mode, where it can no longer be written.
+        // The setting `packet` never had a meaning in the other mode, where it can no longer be written.
         settings.retain(|s| !s.starts_with("packet="));
     }
     settings.sort_unstable();

@@ -18,7 +18,7 @@ const TRACEFS: &str = "/sys/kernel/tracing";
 const EVENTS: [&str; 2] = ["tcp_retransmit_skb", "tcp_cong_state_set"];
 /// The process's number follows.
 const PREFIX: &str = "narrows-kernel-senders-";
-/// Of each processor: 90 s of 200 senders fill some 10 MB in all.
+/// Buffer of each processor: 90 s of 200 senders fill some 10 MB in all.
 const BUFFER_KB: &str = "65536";
 
 /// Arguments: the instance, and the mount point if it was mounted for us. Each line read is the process to end.
@@ -97,7 +97,7 @@ impl Instance {
         fs::write(&path, value).with_context(|| format!("writing {value} to {}", path.display()))
     }
 
-    /// What the guard is to end if this process ends first.
+    /// Sets the process that the guard ends if this process ends first; `None` for no process.
     ///
     /// # Errors
     /// If the guard is gone.

@@ -60,7 +60,7 @@ fn only(folder: &Path, ending: &str) -> Result<PathBuf> {
     Ok(found.remove(0))
 }
 
-/// What all variants have in common.
+/// Settings that all variants share.
 pub struct Lab<'a> {
     pub program: &'a Path,
     /// The scenario's text.
@@ -144,7 +144,7 @@ fn derived(base: &str, variant: &Variant) -> String {
     }
 }
 
-/// How far the monotonic clock is behind the clock of the day.
+/// Nanoseconds by which the monotonic clock is behind the clock of the day.
 fn behind_ns() -> Result<i64> {
     let clock = |id: ClockId, name: &str| -> Result<i64> {
         let time = clock_gettime(id).with_context(|| format!("clock_gettime({name})"))?;

@@ -1,4 +1,4 @@
-//! What `narrows diagnose --json` says of a recording, beside the kernel's truth.
+//! Score of `narrows diagnose --json` on a recording, against the kernel's truth.
 //!
 //! At the sender each packet sent again is matched with the kernel's events one to one, in order, within 2 ms. One
 //! event may be several packets, which the network card would have cut (TSO): packets within .2 ms after a matched one
@@ -23,12 +23,12 @@ use narrows_wire::capture::Reader;
 use super::record::Recording;
 use super::truth::{self, Resent, Truth, Way, Why};
 
-/// How far apart the kernel's event and its packet may be.
+/// Largest distance between the kernel's event and its packet.
 const MATCH_NS: i64 = 2_000_000;
-/// How soon after a matched packet another one is of the same event.
+/// Longest time after a matched packet in which another packet belongs to the same event.
 const SAME_EVENT_NS: i64 = 200_000;
 
-/// How often the truth was one thing, and what was said another. No truth never happens: what has no event is a probe.
+/// Counts of pairs of truth and verdict. The truth is never missing: a packet without an event is a probe.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Confusion(BTreeMap<(Why, Option<Why>), u64>);
 
@@ -37,12 +37,12 @@ impl Confusion {
         *self.0.entry((was, said)).or_default() += 1;
     }
 
-    /// How often it was this, and that was said; `None` is nothing.
+    /// Number of times that the truth was `was` and the verdict `said`; `None` is no verdict.
     pub fn of(&self, was: Why, said: Option<Why>) -> u64 {
         self.0.get(&(was, said)).copied().unwrap_or(0)
     }
 
-    /// How often it was this.
+    /// Number of times that the truth was `why`.
     pub fn were(&self, why: Why) -> u64 {
         self.0.iter().filter(|((was, _), _)| *was == why).map(|(_, n)| n).sum()
     }
@@ -51,18 +51,18 @@ impl Confusion {
         self.0.iter().filter(|((_, said), _)| *said == Some(why)).map(|(_, n)| n).sum()
     }
 
-    /// Of what was said to be this, how much was; `None` if it was never said.
+    /// Share of the retransmissions said to be this that were so; `None` if none was said to be.
     pub fn precision(&self, why: Why) -> Option<f64> {
         ratio(self.of(why, Some(why)), self.said(why))
     }
 
-    /// Of what was this, how much was said to be; `None` if it never was.
+    /// Share of the retransmissions that were this and were said to be; `None` if there were none.
     pub fn recall(&self, why: Why) -> Option<f64> {
         ratio(self.of(why, Some(why)), self.were(why))
     }
 }
 
-/// How often something was and was said, behind the link.
+/// Counts of events and of verdicts, behind the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub were: u64,
@@ -79,7 +79,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// All that is told of a recording.
+/// Score of a recording.
 #[derive(Debug, Default)]
 pub struct Score {
     pub sender: Confusion,
@@ -110,7 +110,7 @@ pub fn score(program: &Path, recording: &Recording) -> Result<Score> {
     Ok(score)
 }
 
-/// What is read of the diagnosis: docs/reference/diagnosis.md.
+/// Parts of the diagnosis that are read: docs/reference/diagnosis.md.
 #[derive(Deserialize)]
 struct Diagnosed {
     origin_s: f64,
@@ -134,7 +134,7 @@ struct End {
 struct Told {
     at_s: f64,
     frame: u64,
-    /// 1 is the one that did not open it: here the server, who sends.
+    /// Number of the end that sent again; 1 is the end that did not open the connection: here the server.
     by: u8,
     repair: String,
     inferred: bool,
@@ -142,12 +142,12 @@ struct Told {
 }
 
 impl Connection {
-    /// From the server to the user.
+    /// Way from the server to the user.
     fn way(&self) -> Way {
         (self.other.address, self.other.port, self.opener.address, self.opener.port)
     }
 
-    /// What a capture at the sender shows to be sent again, in order.
+    /// Retransmissions that a capture at the sender shows, in order.
     fn seen(&self, origin_s: f64) -> Vec<Resent> {
         let seen = |e: &&Told| {
             let possible_probe = e.repair == "probe" && e.certainty == "possible";

@@ -62,11 +62,11 @@ pub struct Resent {
 /// The retransmissions of each way, in order.
 pub type Truth = BTreeMap<Way, Vec<Resent>>;
 
-/// What is known of a way while the trace is read.
+/// State of a way while the trace is read.
 #[derive(Default)]
 struct State {
     now: u8,
-    /// What the next retransmission is, if the state that was set last says so.
+    /// Cause of the next retransmission, if the state set last decides it.
     mark: Option<Why>,
 }
 

@@ -11,7 +11,7 @@ use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-/// What to run, and where.
+/// Program to run, and the core to run it on.
 #[derive(clap::Args)]
 pub struct Args {
     /// The core, counted among those this process may use.
@@ -22,10 +22,10 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// What a run cost.
+/// Cost of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// From start to end, seconds.
+    /// Time from start to end, seconds.
     pub wall_s: f64,
     /// Processor time, user and system, seconds: what a busy machine spoils less.
     pub cpu_s: f64,

@@ -1,9 +1,9 @@
-//! From a simulator's counters to figures: computed here for all simulators, so that they mean the same.
+//! Figures from a simulator's counters, computed here for all simulators, so that they mean the same.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// What a script prints: counters at the end of the warm-up, at the end of each slice, and at the end.
+/// Output of a script: counters at the end of the warm-up, at the end of each slice, and at the end.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Samples {
     /// Payload of a full segment, bytes.
@@ -12,11 +12,11 @@ pub struct Samples {
     pub at_s: Vec<f64>,
     /// Packets that came to the bottleneck's queue.
     pub arrivals: Vec<u64>,
-    /// Of these, dropped.
+    /// Arrivals that were dropped.
     pub drops: Vec<u64>,
     /// Packets that left the queue for the wire.
     pub departed_packets: Vec<u64>,
-    /// Their bytes, modulo 2^32: both peers count in 32 bits.
+    /// Bytes of the packets that left the queue, modulo 2^32: both peers count in 32 bits.
     pub departed_bytes: Vec<u64>,
     /// Expiries of retransmission timers with data outstanding, all flows together.
     pub timeouts: Vec<u64>,
@@ -24,7 +24,7 @@ pub struct Samples {
     pub delivered_segments: Vec<Vec<u64>>,
 }
 
-/// What is compared; see docs/explanation/simulator-peers.md for the definitions.
+/// Figures to compare; see docs/explanation/simulator-peers.md for the definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Jain index of a slice's goodputs, mean over slices; none if the run was not cut into slices.
@@ -54,7 +54,7 @@ pub fn jain(x: &[u64]) -> f64 {
 }
 
 impl Metrics {
-    /// Of one run over a bottleneck of `rate_bps`.
+    /// Computes the figures of one run over a bottleneck of `rate_bps`.
     pub fn of(samples: &Samples, rate_bps: u64) -> Result<Self> {
         let rows = samples.at_s.len();
         ensure!(rows >= 2, "fewer than two samples");
@@ -130,7 +130,7 @@ mod tests {
     fn jain_index_by_hand() {
         // (1+2+3)^2 / (3 * (1+4+9)) = 36/42.
         assert!((jain(&[1, 2, 3]) - 36.0 / 42.0).abs() < 1e-12);
-        // Who gets nothing counts: one of four has all.
+        // A flow that gets nothing counts: one of four has all.
         assert_eq!(jain(&[0, 7, 0, 0]), 0.25);
         assert_eq!(jain(&[0, 0]), 1.0);
     }

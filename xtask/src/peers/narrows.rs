@@ -22,7 +22,7 @@ pub fn program(path: Option<&Path>, out: &Path) -> Result<Program> {
     ensure!(help.status.success(), "{} has no `sim`", path.display());
     let file = root().join("peers/narrows/dumbbell.toml");
     let text = std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-    // What is set, and how results are read, is part of what made them.
+    // The settings, and the reading of results, are part of the program that made them.
     let digest = digest(&[&binary[..], &text, include_bytes!("narrows.rs")].concat());
     let out = out.join("narrows");
     Ok(Program { digest, command: Box::new(move |job| command(&path, &file, &out, job)), metrics })
@@ -100,7 +100,7 @@ fn discipline(s: &Settings) -> String {
     }
 }
 
-/// What dumbbell.cc sets of ns-3, in the words of docs/reference/tcp.md.
+/// Settings that dumbbell.cc gives ns-3, in the words of docs/reference/tcp.md.
 const AS_NS3: [&str; 6] = [
     "preset=ns3",
     "congestion=reno",

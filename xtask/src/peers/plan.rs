@@ -1,11 +1,11 @@
-//! What is run: scenarios, flavours of TCP, and the settings each simulator's script is given.
+//! Plan of the comparison: scenarios, flavours of TCP, and the settings for each simulator's script.
 
 use serde::Serialize;
 
-/// Who runs it.
+/// Simulator that runs a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
 pub enum Simulator {
-    /// Ours.
+    /// Narrows itself.
     #[serde(rename = "narrows")]
     Narrows,
     /// ns-2.35.
@@ -17,7 +17,7 @@ pub enum Simulator {
 }
 
 impl Simulator {
-    /// As it is written in tables.
+    /// Name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Narrows => "narrows",
@@ -30,9 +30,9 @@ impl Simulator {
 /// A way of TCP, and whose it is: agreement is judged between Narrows and that peer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flavour {
-    /// As it is written in tables and records.
+    /// Name in tables and records.
     pub name: &'static str,
-    /// Who runs it beside Narrows.
+    /// Simulator that runs the flavour beside Narrows.
     pub peer: Simulator,
     /// SACK, or NewReno.
     pub sack: bool,
@@ -55,7 +55,7 @@ pub const FLAVOURS: [Flavour; 7] = [
     Flavour { name: "LinuxReno, dephased", peer: Simulator::Ns3, timestamps: true, ..DEPHASED },
 ];
 
-/// What most of them have in common.
+/// Settings that most flavours share.
 const DEPHASED: Flavour = Flavour {
     name: "",
     peer: Simulator::Ns2,
@@ -132,15 +132,15 @@ pub struct Settings {
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// By whom.
+    /// Simulator that runs the job.
     pub simulator: Simulator,
-    /// Of what.
+    /// Scenario of the job.
     pub case: Case,
-    /// With which TCP.
+    /// Flavour of TCP.
     pub flavour: &'static str,
-    /// With these settings.
+    /// Settings of the run.
     pub settings: Settings,
-    /// Roughly how long, seconds on a machine of 2024: the measure of the progress report.
+    /// Rough duration, seconds on a machine of 2024: the measure of the progress report.
     pub expected_s: f64,
 }
 
@@ -232,12 +232,12 @@ impl Settings {
     }
 }
 
-/// Whose rules a run of Narrows follows: the peer's it is compared with; ns-2's where both take part.
+/// Simulator whose rules a run of Narrows follows: the peer it is compared with, or ns-2 where both take part.
 pub fn style(job: &Job) -> Simulator {
     FLAVOURS.iter().find(|flavour| flavour.name == job.flavour).map_or(Simulator::Ns2, |flavour| flavour.peer)
 }
 
-/// Which scenarios of `s1,a,b,c,u` are wanted, and how.
+/// Scenarios of `s1,a,b,c,u` that are wanted, and their seeds and length.
 pub struct Wish<'a> {
     /// Names of scenarios.
     pub only: &'a [String],
@@ -247,7 +247,7 @@ pub struct Wish<'a> {
     pub quick: bool,
 }
 
-/// All runs that are wanted, timed ones last.
+/// Jobs that are wanted, timed ones last.
 pub fn jobs(wish: &Wish<'_>) -> Vec<Job> {
     let wants = |name: &str| wish.only.iter().any(|only| only == name);
     let mut jobs = Vec::new();
@@ -319,7 +319,7 @@ mod tests {
         let cc = include_str!("../../../peers/ns3/dumbbell.cc");
         for (name, _) in Settings::s1(2, 1).pairs() {
             assert!(tcl.contains(&format!(" {name} ")), "ns-2 has no {name}");
-            // There is one way of TCP in it, and one queue.
+            // The program for ns-3 has a single way of TCP and a single queue.
             assert!(
                 name == "tcp" || name == "queue" || cc.contains(&format!("\"{name}\"")),
                 "ns-3 has no {name}"

@@ -9,21 +9,21 @@ use super::metrics::{Metrics, Samples};
 use super::plan::Job;
 use super::store::digest;
 
-/// What the simulation in C++ is linked with. Not asked of pkg-config: Debian's files for ns-3 carry a stray include
-/// path.
+/// Libraries of the simulation in C++. They are not asked of pkg-config, because Debian's files for ns-3 carry a stray
+/// include path.
 const NS3_LIBRARIES: [&str; 8] =
     ["core", "network", "internet", "point-to-point", "applications", "traffic-control", "stats", "bridge"];
 
-/// What to call for a run.
+/// Function that gives the command line of a run.
 pub type ToCommand = Box<dyn Fn(&Job) -> Vec<String> + Sync>;
 
 /// A simulator, ready to be called.
 pub struct Program {
     /// Tells one version of it and of its script from another.
     pub digest: String,
-    /// What to call for a run.
+    /// Command line of a run.
     pub command: ToCommand,
-    /// What it printed, in figures.
+    /// Reads the figures from the program's output.
     pub metrics: fn(&Job, &str) -> Result<Metrics>,
 }
 
@@ -40,7 +40,7 @@ pub fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// Where cargo builds.
+/// Folder in which cargo builds.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -108,7 +108,7 @@ pub fn ns3() -> Result<Program> {
         digest,
         command: Box::new(move |job| {
             let settings = job.settings.pairs().into_iter();
-            // It knows one way of TCP and one queue.
+            // The program has a single way of TCP and a single queue.
             let options = settings
                 .filter(|(name, _)| name != "tcp" && name != "queue")
                 .map(|(name, value)| format!("--{name}={value}"));

@@ -15,19 +15,19 @@ use super::plan::{Job, Simulator};
 /// A finished run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// By whom.
+    /// Simulator that ran it.
     pub simulator: Simulator,
-    /// Of what: [`super::plan::Case::id`].
+    /// Scenario, by [`super::plan::Case::id`].
     pub case: String,
-    /// With which TCP.
+    /// Flavour of TCP.
     pub flavour: String,
     /// Every setting, the seed too.
     pub settings: serde_json::Value,
     /// Digest of the script, or of the program: another one's figures are not taken for this one's.
     pub program: String,
-    /// What came out.
+    /// Figures of the run.
     pub metrics: Metrics,
-    /// What it cost.
+    /// Cost of the run.
     pub cost: Cost,
 }
 
@@ -50,7 +50,7 @@ impl Store {
             .with_context(|| format!("opening {}", path.display()))?;
         let mut text = String::new();
         file.read_to_string(&mut text).with_context(|| format!("reading {}", path.display()))?;
-        // What does not read is a line that was being written when the machine stopped, or an older layout.
+        // A line that does not parse was cut off when the machine stopped, or has an older layout.
         let found = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         if !text.is_empty() && !text.ends_with('\n') {
             writeln!(file).with_context(|| format!("writing {}", path.display()))?;

@@ -13,7 +13,8 @@ type Done = [(Job, Record)];
 /// the index and 0.02 in loss from each other; seeds, 0.02 and 0.005.
 struct Bound {
     jfi: f64,
-    /// None where drop-tail's phase effects make a number of each delay's last digit.
+    /// Difference of losses; `None` where drop-tail's phase effects let the loss depend on the last digit of each
+    /// delay.
     loss: Option<f64>,
     /// Relative.
     timeouts: Option<f64>,
@@ -299,7 +300,8 @@ fn speed(text: &mut String, done: &Done) {
             }
             let ratio = ours
                 .filter(|_| simulator != Simulator::Narrows)
-                // Of processor time, which a busy machine spoils less; on a quiet one it is the wall's.
+                // The ratio is of processor time, which a busy machine spoils less; on a quiet machine it equals the
+                // wall's.
                 .map(|ours| record.cost.cpu_s / ours.cost.cpu_s);
             let (metrics, cost) = (record.metrics, record.cost);
             row(

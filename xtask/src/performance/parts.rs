@@ -11,7 +11,7 @@ use super::{Row, read};
 /// A part of the table.
 pub struct Part {
     pub name: &'static str,
-    /// How long on an idle machine.
+    /// Duration on an idle machine.
     pub takes: &'static str,
     /// Gives what the benchmark prints; the folder is for its files.
     pub run: fn(&Path) -> Result<String>,
@@ -83,7 +83,7 @@ fn cores(_: &Path) -> Result<String> {
 fn queue(_: &Path) -> Result<String> {
     let of = ["fifo+lookup", "taq", "taq:paper", "100", "10000", "50000", "1000000"];
     let bench = ["bench", "-q", "-p", "narrows-qdisc", "--bench", "per_packet", "--"];
-    // As the box's unit has it.
+    // The box's unit sets the same allocator option.
     output(Command::new("cargo").args(bench).args(of).env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"))
 }
 

@@ -49,7 +49,7 @@ impl<Q: Qdisc<Record>> Qdisc<Record> for Limits<Q> {
     }
 }
 
-/// What leaves our SFQ of so many places of what ns-2's would have let in.
+/// Packets that leave our SFQ of `places` places, if it admits those that ns-2's SFQ would admit.
 pub fn under_ns2s_limits(places: usize, buckets: usize, sent: &[Sent]) -> Vec<(usize, u32)> {
     let link = ShaperConfig::new(RATE);
     let spec = format!("sfq:{places}").parse::<Spec>().expect("a discipline");

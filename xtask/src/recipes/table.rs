@@ -1,9 +1,9 @@
-//! What there is to do beside what the Makefile has, in the words of its commands.
+//! Recipes beside the Makefile's targets, in the words of their commands.
 
 use super::Recipe;
 use super::Who::{Contributors, Operators, Researchers};
 
-/// In the order of the list; a recipe without commands is a task of xtask itself.
+/// Recipes in the order of the list; one without commands is a task of xtask itself.
 pub const RECIPES: &[Recipe] = &[
     Recipe {
         name: "box",

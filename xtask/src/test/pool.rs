@@ -54,7 +54,7 @@ pub enum Lane {
     /// Beside those that compute, in a virtual machine with this kernel, whose clock makes no difference between a busy
     /// host and an idle one; alone where none can be had.
     Machine(&'static str),
-    /// With nothing beside.
+    /// The job runs alone.
     Alone,
 }
 
@@ -79,11 +79,11 @@ pub struct Job {
     command: Command,
 }
 
-/// What came of a job.
+/// Result of a job.
 #[derive(Debug)]
 pub struct Outcome {
     pub name: String,
-    /// Both outputs, as one.
+    /// Standard output and standard error together.
     pub said: String,
     pub success: bool,
     pub took: Duration,
@@ -232,7 +232,7 @@ fn gently(command: &Command) -> Command {
     nice
 }
 
-/// How many of something that computes run well side by side.
+/// Number of computing jobs that run well side by side.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -11,12 +11,12 @@ use crate::steps::{Ended, cargo, each_line, show};
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its package, without what all have in common.
+    /// Name of the package, without the common prefix.
     package: String,
     /// Whether it tests from outside: `tests/it`.
     outside: bool,
     file: PathBuf,
-    /// Where its package is, in which its tests run.
+    /// Folder of the package, in which its tests run.
     folder: PathBuf,
 }
 
@@ -46,7 +46,7 @@ impl Program {
         Self { package: package.to_owned(), outside: true, file: "it".into(), folder: ".".into() }
     }
 
-    /// As people call it.
+    /// Name of the program in reports.
     pub fn name(&self) -> String {
         format!("{}, {}", self.package, if self.outside { "from outside" } else { "unit tests" })
     }
@@ -61,7 +61,7 @@ impl Program {
         self.outside
     }
 
-    /// Where it is.
+    /// Path of the program.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -73,7 +73,7 @@ impl Program {
         command
     }
 
-    /// From a line of `--message-format=json`; none if it tells of something else.
+    /// Reads a line of `--message-format=json`; `None` if it is about something else.
     fn from_json(line: &str) -> Option<Self> {
         let line: Line = serde_json::from_str(line).ok()?;
         let tests = line.reason == "compiler-artifact" && line.profile?.test;

@@ -1,4 +1,4 @@
-//! What became of the tests, read from what libtest and pytest print.
+//! Report on the tests, read from the output of libtest and pytest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,17 +8,17 @@ use narrows_testing::{PART, WHOLE};
 
 use super::PYTHON;
 
-/// How many tests passed and failed, and which were skipped.
+/// Counts of passed and failed tests, and names of failed and skipped ones.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What libtest and pytest call passed.
+    /// Tests that libtest and pytest call passed.
     ok: usize,
     failed: Vec<String>,
-    /// Of tests that their runner knows to be skipped: reason and name.
+    /// Skipped tests, known as such by their runner: reason and name.
     ignored: Vec<(String, String)>,
-    /// Of tests that their runner counts as passed: reason and name.
+    /// Skipped tests that their runner counts as passed: reason and name.
     skipped: BTreeSet<(String, String)>,
-    /// Of tests that ran: reason and what was left out.
+    /// Parts left out of tests that ran: reason and part.
     parts: BTreeSet<(String, String)>,
 }
 
@@ -107,7 +107,7 @@ impl Report {
         if success { line } else { format!("{}\n{line}", said.trim_end()) }
     }
 
-    /// How many have failed so far.
+    /// Number of failures so far.
     pub fn failures(&self) -> usize {
         self.failed.len()
     }
@@ -125,7 +125,7 @@ impl Report {
         }
     }
 
-    /// What failed and what was skipped, with the reasons; the last line has the numbers.
+    /// Summary of failed and skipped tests, with reasons; the last line has the numbers.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let skipped: Vec<_> = self.ignored.iter().chain(&self.skipped).collect();
@@ -161,7 +161,7 @@ fn by_reason(text: &mut String, heading: &str, of: &[&(String, String)]) {
     }
 }
 
-/// What a program said, without the tests that passed and the lines that frame them.
+/// Shortens a program's output: leaves out passed tests and the lines that frame them.
 fn shortened(said: &str) -> String {
     let noise = |line: &&str| {
         let words = line.trim_start();

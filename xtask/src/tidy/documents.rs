@@ -11,7 +11,7 @@ const GLOSSARY: usize = 40;
 /// Notes to oneself. In two halves, or this file would hold them.
 const NOTES: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
-/// What a file breaks by itself.
+/// Rules that a file breaks by itself.
 pub fn file(root: &Path, path: &str, text: &str) -> Vec<Broken> {
     let broken =
         |n: usize, told: String| Broken { rule: Rule::Document, path: path.to_owned(), line: n + 1, told };

@@ -11,7 +11,7 @@ use super::{Broken, Rule};
 const ROOT: [&str; 2] = ["box", "netio"];
 const REASONS: &str = "docs/reference/dependencies.md";
 
-/// What is broken in the places of files and in the reasons for dependencies.
+/// Rules broken by the places of files, and by dependencies without a reason.
 pub fn all(root: &Path, paths: &[String]) -> Result<Vec<Broken>> {
     let mut broken: Vec<Broken> = paths.iter().filter_map(|path| module(path)).collect();
     let reasons = std::fs::read_to_string(root.join(REASONS)).context(REASONS)?;

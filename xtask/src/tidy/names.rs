@@ -96,7 +96,7 @@ fn modules(text: &str) -> Vec<(&str, bool)> {
     found.collect()
 }
 
-/// What a file's `pub use` names.
+/// Types that a file's `pub use` names.
 fn reexported(text: &str) -> BTreeSet<String> {
     let uses = text.split("\npub use ").skip(1).filter_map(|after| after.split(';').next());
     let first = text.strip_prefix("pub use ").and_then(|after| after.split(';').next());
@@ -122,7 +122,7 @@ mod tests {
         all.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
     }
 
-    /// What is told of names besides those that may repeat.
+    /// Findings on names, without those about names that may repeat.
     fn told(all: &[(&str, &str)]) -> Vec<(String, usize)> {
         let own = all_but_unused(&files(all));
         own.into_iter().map(|b| (b.path, b.line)).collect()

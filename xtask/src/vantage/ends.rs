@@ -49,7 +49,7 @@ impl Packet {
     }
 }
 
-/// What passed at one end, by flow and direction, in order.
+/// Packets that passed one end, by flow and direction, in order.
 pub struct End {
     pub all: Vec<Packet>,
     by_key: BTreeMap<FlowKey, Vec<usize>>,
@@ -85,12 +85,12 @@ impl End {
         Self { all, by_key }
     }
 
-    /// What passed of one direction of a flow, in order.
+    /// Packets of one direction of a flow, in order.
     pub fn of_flow(&self, key: &FlowKey) -> impl Iterator<Item = &Packet> + Clone {
         self.by_key.get(key).map_or(&[][..], Vec::as_slice).iter().map(|at| &self.all[*at])
     }
 
-    /// The same packet here, of several the one nearest in time.
+    /// Finds `packet` at this end; of several copies the one nearest in time.
     pub fn same(&self, packet: &Packet) -> Option<&Packet> {
         let alike = self.of_flow(&packet.header.key).filter(|other| other.is(packet));
         alike.min_by_key(|other| (other.at_ns - packet.at_ns).abs())

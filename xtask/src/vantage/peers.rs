@@ -1,4 +1,4 @@
-//! What Wireshark and tcptrace say of the captures at the users, beside the truth and `narrows diagnose`.
+//! Verdicts of Wireshark and tcptrace on the captures at the users, beside the truth and `narrows diagnose`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::score::Score;
 use super::truth::Why;
 
-/// What a program said of one capture; `None` if it is not installed.
+/// Findings of a program in one capture; `None` if it is not installed.
 pub struct Said {
     pub name: String,
     pub score: Score,

@@ -1,4 +1,4 @@
-//! What `narrows diagnose` says of the silences of a run at one point of the path, held against the truth.
+//! Score of `narrows diagnose` on the silences of a run at one point of the path, against the truth.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use narrows_wire::{Flags, FlowKey, Proto};
 use super::ends::{End, Packet, is_server};
 use super::truth::{Run, Silence, Truth, Why};
 
-/// What a verdict comes to.
+/// Meaning of a verdict, in the words of the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     Why(Why),
@@ -55,7 +55,7 @@ pub struct Judged {
     /// Truth about the bytes that are missing before what ended it: who waits, waits for them too.
     missing: Option<Truth>,
     length_ns: i64,
-    /// The verdict says where it was lost, and whether that is so.
+    /// Whether the place of loss that the verdict names is right; `None` if it names none.
     place_is_right: Option<bool>,
     /// An acknowledgment was late or lost: both are said in one word.
     either: bool,
@@ -136,7 +136,7 @@ impl Score {
     }
 }
 
-/// Judges all silences that are told of a capture at one point.
+/// Judges all silences that the diagnosis of a capture at one point reports.
 pub fn judge(run: &Run, point: &End, users_side: bool, mut each: impl FnMut(&Judged, &str)) {
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     let mut quic = QuicAnalyzer::default();
@@ -271,7 +271,7 @@ impl Point<'_> {
         tcp.sack.as_slice().first().map(|(left, _)| *left)
     }
 
-    /// What this direction had acknowledged before a frame passed.
+    /// Sequence number that this direction had acknowledged before a frame passed.
     fn acknowledged(&self, frame: u64, key: &FlowKey) -> Option<SeqNum> {
         let before = usize::try_from(frame - 1).ok()?;
         let passed = self.all.all[..before].iter().rev().filter(|p| p.header.key == *key);

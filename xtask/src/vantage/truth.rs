@@ -41,12 +41,12 @@ impl Why {
     }
 }
 
-/// Where copies were lost.
+/// Directions in which copies were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostTo {
-    /// On the way to the users.
+    /// Whether a copy was lost on the way to the users.
     pub users: bool,
-    /// On the way to the server.
+    /// Whether a copy was lost on the way to the server.
     pub server: bool,
 }
 
@@ -55,9 +55,9 @@ pub struct LostTo {
 pub struct Truth {
     /// Time of each reason, nanoseconds, in the order of [`Why::ALL`].
     pub parts_ns: [i64; 4],
-    /// Where what was waited for was lost.
+    /// Direction in which the awaited data was lost.
     pub lost: LostTo,
-    /// What was waited for is a repair: its first copy was lost, perhaps before the silence began.
+    /// Whether the awaited data is a repair: its first copy was lost, perhaps before the silence began.
     pub is_repair: bool,
 }
 
@@ -86,7 +86,7 @@ struct Pause {
     to_ns: i64,
 }
 
-/// Both ends of a run, and the pauses of its server.
+/// The two ends of a run, and the pauses of its server.
 pub struct Run {
     pub server: End,
     pub users: End,
@@ -175,7 +175,7 @@ impl Run {
             }
             parts.paused(self.paused_ns(user.into(), parts.at_ns, first.at_ns.min(parts.end_ns)));
         }
-        // What the sender has held back since: it repairs, or what it sent waits on the way.
+        // Reasons why the sender has held back since: it repairs, or its packets wait on the way.
         let (began_ns, key) = (parts.at_ns, data);
         let repairs = sender.of_flow(&key).filter(|p| (began_ns..first.at_ns).contains(&p.at_ns)).any(|p| {
             sender
@@ -270,7 +270,7 @@ impl Run {
         let sent = sender.same(last)?;
         let arrived = receiver.same(last)?;
         let mut parts = Parts { at_ns: from_ns, end_ns: last.at_ns, parts_ns: [0; 4] };
-        // What each end sent into the silence, and what of it was lost.
+        // Earliest loss among the packets that an end sent into the silence.
         let lost = |from: &End, to: &End, key: &FlowKey| {
             let within = from.of_flow(key).filter(|p| (from_ns..sent.at_ns).contains(&p.at_ns));
             within.filter(|p| to.same(p).is_none()).map(|p| p.at_ns).min()
@@ -296,7 +296,7 @@ impl Run {
     }
 }
 
-/// Time within which a busy host acts on an acknowledgment that has come.
+/// Time within which a busy host acts on an acknowledgment after its arrival, nanoseconds.
 const HOST_NS: i64 = 3_000_000;
 
 /// When the latest request was sent, when the copy of it that arrived was, and when that arrived.
