@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use narrows_scenario::{Experiment, Run};
 use narrows_sim::Results;
 
-/// What a run has to say, and which it was.
+/// A run and its results.
 struct Outcome {
     run: Run,
     results: Results,
@@ -30,7 +30,7 @@ impl Outcome {
         self.results.summary.get(name).copied().unwrap_or_else(|| panic!("no run has {name}"))
     }
 
-    /// What a swept key was.
+    /// Value of a swept key in this run.
     fn coordinate(&self, key: &str) -> &str {
         &self.run.coords[key]
     }

@@ -62,7 +62,7 @@ fn start(program: &Path, case: &Case, place: &Path) -> Child {
     command.stdout(Stdio::null()).stderr(log).spawn().unwrap()
 }
 
-/// What the lab measured, and by how much it was late, in milliseconds.
+/// Figures measured in the lab, and the lab's lateness in milliseconds.
 fn in_the_lab(case: &Case, place: &Path) -> (Figures, f64) {
     let text = std::fs::read_to_string(place.join(format!("{}.json", case.name))).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -72,8 +72,8 @@ fn in_the_lab(case: &Case, place: &Path) -> (Figures, f64) {
     ((get("goodput_kbps"), get("retransmitted")), late)
 }
 
-/// The same in the simulator. The lab's box lets a packet go when its time on the link begins, a simulated link
-/// delivers it when that ends: so the propagation is shorter by the time of one packet.
+/// Figures of the same case in the simulator. The lab's box lets a packet go when its time on the link begins, a
+/// simulated link delivers it when that time ends, so the propagation is shorter by the time of one packet.
 fn simulated(case: &Case) -> Figures {
     let load = |sets: &[String]| Experiment::load(&file(), sets).unwrap().expand().unwrap().remove(0);
     let mut sets: Vec<String> = case.sets.iter().map(|s| (*s).to_owned()).collect();

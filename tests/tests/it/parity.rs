@@ -114,7 +114,7 @@ const LINKS: [ShaperConfig; 2] = [
     ShaperConfig { overhead: 14, ..ShaperConfig::new(Rate::from_kbps(60)) },
 ];
 
-/// What happened, and what the disciplines say of themselves at the end.
+/// Log of events, and the disciplines' reports at the end.
 type Outcome = (Log, [Report; 2]);
 
 /// A bare driver: behind fixed rates, or behind such as are followed.
@@ -146,7 +146,7 @@ fn live(spec: &Spec, follow: Option<FollowConfig>, arrivals: &[Arrival]) -> Outc
     (backend.log().to_vec(), Direction::BOTH.map(|d| engine.report(end, d)))
 }
 
-/// That pools were made to wait, and how: SYNs refused, or admitted later than they came.
+/// Asserts that pools had to wait: SYNs refused, or admitted later than they came.
 fn admission_was_in_use(spec: &str, [down, up]: &[Report; 2]) {
     let waited =
         |r: &Report| r.admission.as_ref().and_then(|a| a.wait_p99).is_some_and(|w| w > Duration::ZERO);

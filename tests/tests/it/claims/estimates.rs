@@ -1,5 +1,5 @@
-//! What an adaptive AIMD sender learns, by the model's equations and by the simulator's control: two writings of (4),
-//! (5), (9) and (10) that do not know each other, on the same round-trip times and losses.
+//! Estimates of an adaptive AIMD sender, by the model's equations and by the simulator's control: two independent
+//! writings of (4), (5), (9) and (10), on the same round-trip times and losses.
 
 use narrows_models::aimd::estimate::{Fade, Reset, ThroughputBackoff};
 use narrows_models::aimd::{BackoffRange, backoff, increase};

@@ -1,4 +1,5 @@
-//! What comes to a link goes somewhere, whatever the topology, and the same seed gives the same bytes.
+//! Conservation: every packet that comes to a link is accounted for, whatever the topology, and the same seed gives the
+//! same bytes.
 //!
 //! In builds with debug assertions, as tests are, the simulator itself counts at the end of each slice (a second here)
 //! and at the end of the run: at every link arrivals are what left, was dropped, lost, suppressed, refused or waits,
@@ -29,7 +30,7 @@ fn nothing_gets_lost_uncounted() {
             .map(|(at, arrived)| arrived - gone.iter().map(|c| c[at]).sum::<f64>())
             .collect();
         for (at, link) in run.scenario.topology.links.iter().enumerate() {
-            // What admission holds came by the way back.
+            // Packets held by admission control came by the way back.
             let pair = missing[at] + link.back.map_or(0.0, |back| missing[back]);
             assert!((0.0..=WAITING).contains(&pair), "{name}: {} packets are missing at {}", pair, link.name);
         }
@@ -41,7 +42,7 @@ fn nothing_gets_lost_uncounted() {
             .sum();
         assert_eq!(dropped, by_reason, "{name}: each drop has a reason");
         assert!(of("utilisation").iter().all(|u| (0.0..=1.0).contains(u)), "{name}");
-        // Of the data that left its senders no more arrived than was not lost.
+        // Data delivered is at most the data sent less the data lost.
         let class = |c| column(&results, "classes", c);
         let (sent, lost, delivered) = (class("data_sent"), class("lost"), class("delivered_bytes"));
         for (at, traffic) in run.scenario.traffic.iter().enumerate().filter(|(at, _)| *at < sent.len()) {
@@ -57,7 +58,7 @@ fn packets_take_the_shorter_way() {
     for run in runs("diamond.toml", &[]) {
         let u = simulate(&run).summary;
         assert!(u["utilisation_lower_right"] > 0.9, "{u:?}");
-        // There and back by one way.
+        // Data and acknowledgments take the same way.
         assert!(u["utilisation_lower_right_back"] > 0.01 && u["utilisation_left_upper"] == 0.0, "{u:?}");
     }
 }

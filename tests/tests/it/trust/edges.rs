@@ -11,10 +11,10 @@ fn divided(policy: &str, more: &str) -> Outcome {
     ways(policy, &format!("kind = \"files\"\nflows = 20\nsize = 5000\n{more}"))
 }
 
-/// What left by the upper and by the lower way, and the summary.
+/// Packets that left by the upper and by the lower way, and the summary.
 type Outcome = ([f64; 2], std::collections::BTreeMap<String, f64>);
 
-/// The same diamond under any traffic.
+/// Runs the diamond of [`divided`] under any traffic.
 fn ways(policy: &str, traffic: &str) -> Outcome {
     let text = format!(
         "name = \"edge\"\nmtu = 540\noverhead = 0\nduration = \"200s\"\njitter = \"1s\"\ndiscipline = \"fifo:100\"\n\

@@ -18,7 +18,7 @@ fn efficiency(beta: f64, phi: f64) -> f64 {
 fn a_single_flow_fills_the_link_as_the_buffer_lets_it() {
     // By hand at half a product: 2.25 * 0.75 / (3.25 - 1.5) = 0.9643.
     assert!((efficiency(0.5, 0.5) - 0.9643).abs() < 5e-5);
-    // What ns-2.35 showed in the same place, SACK, buffers of 5 to 100 %.
+    // Utilisation measured with ns-2.35 in the same place, SACK, buffers of 5 to 100 %.
     let ns2 = [0.783, 0.813, 0.890, 0.962, 0.993, 1.000];
     for recovery in ["newreno", "sack"] {
         let runs = runs("one-flow-buffer.toml", &[&format!("tcp.recovery={recovery}")]);

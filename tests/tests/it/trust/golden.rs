@@ -46,9 +46,9 @@ fn three_flows_share_a_queue() {
     let golden = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(golden == text, "{} is:\n{golden}\nbut it came out as:\n{text}", file.display());
 
-    // What no trace may show: more than the link carries (600 kbit/s * 200 ms / 4000 bits), a packet and what waited
-    // behind a hole apart; anything before the way allows; and with a queue of half a round trip the link does not stay
-    // empty.
+    // No trace may show more than the link carries (600 kbit/s * 200 ms / 4000 bits), apart from a packet and packets
+    // that waited behind a hole, nor anything before the way allows. With a queue of half a round trip the link does
+    // not stay empty.
     let s = &results.summary;
     assert!(s["utilisation"] <= 1.0 && s["utilisation"] > 0.75, "{}", s["utilisation"]);
     let all: f64 = delivered.iter().sum::<f64>() / mss;

@@ -54,7 +54,7 @@ fn many_flows_share_as_in_ns2() {
         }
         assert!(ours[0][0] < ours[1][0], "{name}: the thinner share is the less fair");
     }
-    // What randomness at the senders does, and what the end of the back-off, both at 2 kbit/s (ns-2: 2.0, 1.6 and 1.6
+    // Effect of randomness at the senders, and of the end of the back-off, both at 2 kbit/s (ns-2: 2.0, 1.6 and 1.6
     // times).
     let ratio = |a: usize, b: usize, figure: usize| ours[a][0][figure] / ours[b][0][figure];
     assert!((1.6..2.6).contains(&ratio(1, 0, 0)), "{}", ratio(1, 0, 0));

@@ -79,6 +79,6 @@ fn one_loss_on_a_long_way() {
         let late = got * 1e9 - by_hand as f64;
         assert!((0.0..10_000.0).contains(&late), "{got} s, by hand {by_hand} ns");
     }
-    // As the notes have it: 7.040 s and 12.12 s.
+    // The notes give 7.040 s and 12.12 s.
     assert_eq!(((table[0] * 1e3).round(), (table[1] * 1e2).round()), (7040.0, 1212.0));
 }
