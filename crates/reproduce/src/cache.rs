@@ -13,13 +13,13 @@ use crate::section::{Effort, Section};
 #[derive(Debug)]
 pub struct Cache<'a> {
     out: &'a Path,
-    /// What plans' hashes are now, by file, figure and size: reading all anew for each page would take longer than the
-    /// pages.
+    /// Today's hash of each plan, by scenario file, figure and size; hashing every plan again for each page would take
+    /// longer than drawing the pages. `None` if the file cannot be read.
     now: RefCell<BTreeMap<(PathBuf, String, Effort), Option<String>>>,
 }
 
 impl<'a> Cache<'a> {
-    /// Of this folder.
+    /// Looks for figures in the output folder `out`.
     #[must_use]
     pub fn new(out: &'a Path) -> Self {
         Self { out, now: RefCell::default() }
@@ -31,8 +31,8 @@ impl<'a> Cache<'a> {
         self.out.join(&paper.id).join(&figure.id)
     }
 
-    /// What there is of a figure: the most whole of those that today's program and files would give again, else the
-    /// most whole, which is then [`Section::stale`].
+    /// Finds the section of a figure with the most runs among those that today's program and files would give again;
+    /// without one, the section with the most runs of all, marked [`Section::stale`].
     ///
     /// # Errors
     /// If it cannot be read.

@@ -1,4 +1,5 @@
-//! Which figures there are: `experiments/PAPER.figures.toml` lists them with their scenarios, charts and open points.
+//! Catalogue of the figures: `experiments/PAPER.figures.toml` lists each with its scenarios, charts and open points.
+//! [`Catalogue::load`] reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,33 +7,33 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-/// What the name of a paper's list ends in; before it stands the name of its folder.
+/// Suffix of the file that lists a paper's figures; the name of the paper's folder precedes it.
 const LIST: &str = ".figures.toml";
 
 /// A paper and its figures.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Its folder's name: the first word of `taq/fig08`.
+    /// Name of the paper's folder: the first word of `taq/fig08`.
     #[serde(skip)]
     pub id: String,
-    /// Where its scenarios lie.
+    /// Folder of the paper's scenarios.
     #[serde(skip)]
     pub folder: PathBuf,
-    /// What it is called here, in a word or two.
+    /// Short name of the paper on our pages, one or two words.
     pub short: String,
-    /// Its title.
+    /// Title of the paper.
     pub title: String,
-    /// Who wrote it.
+    /// Authors of the paper.
     pub authors: String,
     /// Where and when it appeared.
     pub venue: String,
-    /// What it leaves open and what was chosen.
+    /// Points the paper leaves open, and what was chosen there.
     #[serde(default)]
     pub open: Vec<OpenPoint>,
     /// The figure that stands for the paper, by its name.
     pub key: String,
-    /// What can be run.
+    /// Figures that can be run.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
     /// Rows of the paper's list of experiments that no figure here simulates.
@@ -44,9 +45,9 @@ pub struct Paper {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenPoint {
-    /// What the text does not say.
+    /// Detail that the paper's text does not give.
     pub left: String,
-    /// What was chosen, and why.
+    /// Choice made here, with its reason.
     pub chose: String,
 }
 
@@ -54,15 +55,15 @@ pub struct OpenPoint {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Elsewhere {
-    /// Their names, as `T9`.
+    /// Names of the rows, as `T9`.
     pub rows: Vec<String>,
-    /// What came out there, as `holds`; empty if they are not judged.
+    /// Verdict of the other place, as `holds`; empty if the rows are not judged.
     #[serde(default)]
     pub verdict: String,
-    /// Whether they must hold to the last digit.
+    /// Whether the rows must hold to the last digit.
     #[serde(default)]
     pub exact: bool,
-    /// Where they are judged, or why they are not.
+    /// Place where the rows are judged, or the reason why they are not.
     pub why: String,
 }
 
@@ -72,13 +73,13 @@ pub struct Elsewhere {
 pub struct Figure {
     /// The second word of `taq/fig08`.
     pub id: String,
-    /// What it is in the paper, as `Figure 8`.
+    /// Name of the figure in the paper, as `Figure 8`.
     pub item: String,
-    /// What it shows.
+    /// Title: the quantity the figure shows.
     pub title: String,
-    /// Its rows in the list of experiments, as `T6`.
+    /// Rows of the figure in the paper's list of experiments, as `T6`.
     pub rows: Vec<String>,
-    /// Those of them whose claims must hold to the last digit: counts and times that follow from the rule alone.
+    /// Rows of the figure whose claims must hold to the last digit: counts and times that follow from the rule alone.
     #[serde(default)]
     pub exact: Vec<String>,
     /// Scenarios, in the paper's folder.
@@ -86,24 +87,24 @@ pub struct Figure {
     /// Settings that make it small for `--quick`, as `seeds=[1]`.
     #[serde(default)]
     pub quick: Vec<String>,
-    /// The same for a test: a few seconds of work.
+    /// Settings that make the figure small enough for a test: a few seconds of work.
     #[serde(default)]
     pub least: Vec<String>,
-    /// What a reader should know before looking.
+    /// Caution that a reader should have before looking at the figure.
     #[serde(default)]
     pub note: String,
-    /// What to see in it, in one sentence, if it belongs into the gallery.
+    /// Caption for the gallery, one sentence; empty keeps the figure out of the gallery.
     #[serde(default)]
     pub gallery: String,
-    /// Which of its charts, counted from 0, stand there; the first two if empty.
+    /// Charts of the figure that the gallery shows, counted from 0; the first two if empty.
     #[serde(default)]
     pub gallery_charts: Vec<usize>,
-    /// What is drawn.
+    /// Charts to draw.
     #[serde(default, rename = "chart")]
     pub charts: Vec<ChartSpec>,
 }
 
-/// What a chart shows.
+/// Kind of a chart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChartForm {
@@ -114,7 +115,7 @@ pub enum ChartForm {
     Cdf,
     /// A column of a table against another.
     Scatter,
-    /// The same, joined: a series over time.
+    /// A column of a table against another with the points joined: a series over time.
     Series,
     /// The least of a swept setting at which a formula comes to what is asked for, against another setting.
     Least,
@@ -124,11 +125,11 @@ pub enum ChartForm {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChartSpec {
-    /// Its heading.
+    /// Heading of the chart.
     pub title: String,
-    /// What it shows.
+    /// Kind of the chart.
     pub form: ChartForm,
-    /// Which of the figure's files; the first if empty.
+    /// File of the figure whose runs the chart shows; the first if empty.
     pub file: String,
     /// The table, of all but sweeps.
     pub table: String,
@@ -136,29 +137,29 @@ pub struct ChartSpec {
     pub y: String,
     /// The swept setting of a sweep, or a column.
     pub x: String,
-    /// Of a sweep: a formula whose value stands across instead of the setting, as `loss` beside `share`.
+    /// For sweeps: formula whose value stands across instead of the setting, as `loss` beside `share`.
     pub x_of: String,
-    /// Of tables: a column by which `y` is divided, as `after_1` of `bursts`.
+    /// For tables: column by which `y` is divided, as `after_1` of `bursts`.
     pub y_of: String,
-    /// Of a sweep: words that stand across in place of its values, with equal distances.
+    /// For sweeps: words that stand across in place of the setting's values, at equal distances.
     pub x_words: BTreeMap<String, String>,
-    /// Of the least: the setting whose least value stands upwards.
+    /// For `least`: setting whose least value stands upwards.
     pub over: String,
-    /// Of the least: what `y` must come to.
+    /// For `least`: value that `y` must reach.
     pub reach: f64,
-    /// Of scatters and series: a column that tells lines apart, as `flow`.
+    /// For scatters and series: column that tells lines apart, as `flow`.
     pub by: String,
     /// Name of the axis across, with unit.
     pub x_name: String,
     /// Name of the axis up, with unit.
     pub y_name: String,
-    /// What values across are multiplied by; 0 stands for 1.
+    /// Factor for values across; 0 stands for 1.
     pub x_scale: f64,
-    /// What values up are multiplied by; 0 stands for 1.
+    /// Factor for values upwards; 0 stands for 1.
     pub y_scale: f64,
     /// Where the axis across ends, in the chart's units; with the last point if 0.
     pub x_to: f64,
-    /// Which axes are logarithmic: `x`, `y`, `xy`.
+    /// Logarithmic axes: `x`, `y` or `xy`; both are linear if empty.
     pub log: String,
     /// Settings that tell lines apart; all that are left if empty.
     pub lines: Vec<String>,
@@ -168,7 +169,7 @@ pub struct ChartSpec {
     pub only: BTreeMap<String, String>,
     /// Other names for values of settings.
     pub names: BTreeMap<String, String>,
-    /// What the paper shows, as far as it can be read.
+    /// Values of the paper, as far as they can be read from it.
     pub paper: Vec<PaperLine>,
 }
 
@@ -176,19 +177,19 @@ pub struct ChartSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperLine {
-    /// What they are.
+    /// Name of the points in the legend.
     pub name: String,
     /// The chart they belong to, by the words of its facet; every one if empty.
     #[serde(default)]
     pub facet: String,
-    /// In the chart's units.
+    /// Points as (x, y), in the chart's units.
     pub points: Vec<[f64; 2]>,
 }
 
 /// All papers whose lists are below a folder.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
-    /// By name.
+    /// Papers, by name.
     pub papers: Vec<Paper>,
 }
 
@@ -219,7 +220,7 @@ impl Catalogue {
         Ok(Self { papers })
     }
 
-    /// What `names` stand for, in the order of the lists: `taq/fig08`, `taq`, `all`.
+    /// Finds papers and figures by name, in the order of the lists: `taq/fig08`, `taq`, `all`.
     ///
     /// # Errors
     /// Names what is unknown, and what there is.

@@ -1,4 +1,4 @@
-//! From runs to the points of a chart: plain data, which the page draws and the CSV files hold.
+//! Turns runs into the points of a chart: plain data, which the page draws and the CSV files hold.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ const MOST_POINTS: usize = 1500;
 /// A chart, ready to be drawn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChartData {
-    /// Its heading.
+    /// Heading of the chart.
     pub title: String,
     /// Name of the axis across.
     pub x_name: String,
@@ -29,7 +29,7 @@ pub struct ChartData {
     pub log_y: bool,
     /// Whether points are joined.
     pub joined: bool,
-    /// What stands at 0, 1, 2 ... across, where that is no number.
+    /// Words at 0, 1, 2 ... across where the axis is no number; else empty.
     pub words: Vec<String>,
     /// Lines.
     pub lines: Vec<ChartLine>,
@@ -38,9 +38,9 @@ pub struct ChartData {
 /// A line of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChartLine {
-    /// Its name.
+    /// Name of the line in the legend.
     pub name: String,
-    /// Whether it was read from the paper.
+    /// Whether the line was read from the paper.
     pub paper: bool,
     /// Across, and up: least of the seeds, what all of them come to, greatest.
     pub points: Vec<[f64; 4]>,
@@ -112,7 +112,7 @@ fn words(spec: &ChartSpec, plan: &RunPlan, points: &[Point]) -> Vec<String> {
     values.unwrap_or_default().iter().filter(there).cloned().collect()
 }
 
-/// Whether it is of the runs' figures and not of their tables.
+/// Tells whether a chart shows the runs' figures, not their tables.
 fn swept(spec: &ChartSpec) -> bool {
     matches!(spec.form, ChartForm::Sweep | ChartForm::Least)
 }
@@ -127,9 +127,9 @@ struct Point {
 
 /// Where a point stands across.
 enum Across {
-    /// At a value of a table.
+    /// Value of a table's column.
     At(f64),
-    /// At a swept setting, which need not be a number.
+    /// Value of a swept setting, which need not be a number.
     Setting(String),
 }
 
@@ -344,7 +344,7 @@ fn column(table: &Table, name: &str) -> anyhow::Result<Vec<f64>> {
     }
 }
 
-/// What tells a line from others: the settings asked for, or all that are left.
+/// Names the settings that tell a line from others: the settings asked for, or all that are left.
 fn line_keys(spec: &ChartSpec, labels: &Labels) -> Vec<String> {
     if !spec.lines.is_empty() {
         return spec.lines.clone();
@@ -357,7 +357,7 @@ fn line(spec: &ChartSpec, labels: &Labels) -> String {
     worded(spec, &line_keys(spec, labels), labels)
 }
 
-/// What tells a chart from others: `rate = 600kbit`, or the words chosen for it.
+/// Writes the settings that tell a chart from others: `rate = 600kbit`, or the words chosen for it.
 fn facet(spec: &ChartSpec, labels: &Labels) -> String {
     let words: Vec<String> = spec
         .facets

@@ -82,7 +82,7 @@ Sentences of the papers that do not hold, and those of which only the direction 
 
 ";
 
-/// What part of those that were judged hold, or hold in direction.
+/// Writes the share of judged claims that hold, at least in direction, as a whole percentage; `-` if none was judged.
 fn share(score: Score) -> String {
     let judged = score.holds + score.direction + score.fails;
     if judged == 0 {

@@ -8,9 +8,9 @@
 use narrows_scenario::{Formula, Labels, Sample};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Up to so many seeds all ways of drawing them are gone through: 4^4 = 256.
+/// Most seeds for which all ways of drawing them are gone through: 4^4 = 256.
 const ALL_WAYS: usize = 4;
-/// Of more seeds so many ways are drawn; the interval's length is then known to 7 %.
+/// Ways drawn where there are more seeds than that; the interval's length is then known to 7 %.
 const DRAWN: usize = 100;
 
 /// The 95 % interval of `value`, which is the formula's `at` these labels. `None` with fewer than two seeds, and where

@@ -11,45 +11,45 @@ use crate::interval::interval;
 use crate::section::Effort;
 use crate::together::Together;
 
-/// What a report says of a claim.
+/// Verdict on a claim, as a report gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// Rows of the list of experiments that it belongs to, as `B8`.
     pub rows: Vec<String>,
-    /// Whether it must hold to the last digit the paper prints.
+    /// Whether the claim must hold to the last digit the paper prints.
     pub exact: bool,
-    /// What it counts as: `paper` where it is the verdict on a sentence of the paper, `variant` where that is read
+    /// Reading of the claim: `paper` for the verdict on a sentence of the paper, `variant` where that sentence is read
     /// otherwise, or `ours`.
     pub reading: String,
-    /// Which sentence of the paper it judges.
+    /// Sentence of the paper that the claim judges, as `4.2: light load`; empty if none.
     pub sentence: String,
-    /// The sentence.
+    /// Claim, in words.
     pub text: String,
-    /// Where it is from.
+    /// Source of the claim, as `TAQ, Fig. 8`, or `own`.
     pub source: String,
-    /// What the paper has there; empty if it gives no number.
+    /// Value in the paper; empty if it gives no number.
     pub paper: String,
-    /// What is computed.
+    /// Formula that the claim computes.
     pub expr: String,
-    /// What it must be.
+    /// Bound that the formula must meet.
     pub bound: String,
-    /// Why it may be off by so much.
+    /// Reason why the value may differ by as much as the bound allows.
     pub why: String,
-    /// What came out: `holds`, `direction`, `fails`, or `open` where it could not be judged.
+    /// Verdict: `holds`, `direction`, `fails`, or `open` where the claim could not be judged.
     pub outcome: String,
-    /// What the file expects.
+    /// Verdict that the scenario file expects.
     pub expected: String,
     /// The value farthest from the bound, or nearest to breaking it.
     pub worst: Option<f64>,
-    /// Where that is: the settings that tell it, as `rate=600kbit`, without those that others tell.
+    /// Settings of the worst value, as `rate=600kbit`, without those that others tell.
     pub at: Vec<String>,
-    /// Its 95 % interval over the seeds, where there are two or more and all have a value.
+    /// The 95 % interval of the worst value over the seeds, where there are two or more and all have a value.
     pub interval: Option<[f64; 2]>,
     /// How much chance there is in it.
     pub chance: Chance,
     /// How many values there are.
     pub values: usize,
-    /// Why it fails, or why it could not be judged.
+    /// Reason why the claim fails, or could not be judged.
     pub reason: String,
 }
 
@@ -81,7 +81,7 @@ pub fn judged(figure: &Figure, size: Effort, plan: &RunPlan, report: &RunReport)
         .collect()
 }
 
-/// What claims are judged by.
+/// Runs of a figure, by which its claims are judged.
 struct Runs<'a> {
     figure: &'a Figure,
     size: Effort,
@@ -137,7 +137,7 @@ impl Runs<'_> {
         judged
     }
 
-    /// Why it could not be judged: a run cut down lacks points, but each has all figures.
+    /// Names the reason why a claim could not be judged: a run cut down lacks points, but each has all figures.
     fn unjudged(&self, claim: &Claim, why: &str) -> String {
         let has = |name: &str| {
             self.samples.iter().any(|s| s.metrics.contains_key(name) || s.coords.contains_key(name))
@@ -148,7 +148,8 @@ impl Runs<'_> {
         why.to_owned()
     }
 
-    /// Those labels that have more than one value in the plan and that no other label tells: the rest tells nothing.
+    /// Keeps the labels that have more than one value in the plan and that no other label tells; the rest tells
+    /// nothing.
     fn varied(&self, labels: &Labels) -> Labels {
         let varied = |name: &str| {
             let axis = self.plan.axes.iter().find(|a| a.name == name);
@@ -158,7 +159,8 @@ impl Runs<'_> {
     }
 }
 
-/// Why it is as it is, where it does not simply hold. What the file does not expect nobody has explained yet.
+/// Names the reason for the verdict, where the claim does not simply hold. A verdict that the file does not expect has
+/// no explanation yet.
 fn reason(claim: &Claim, outcome: ClaimOutcome, size: Effort) -> String {
     let cut = if size == Effort::Full { "" } else { "cut down; " };
     let expected = words_of(verdicts::word(claim.expect));

@@ -41,7 +41,7 @@ pub fn write(catalogue: &Catalogue, out: &Path, cache: &Cache<'_>) -> anyhow::Re
     Ok(front)
 }
 
-/// What there is of a paper's figures.
+/// Collects the sections of a paper's figures that have been made.
 pub(crate) fn made<'a>(paper: &'a Paper, cache: &Cache<'_>) -> anyhow::Result<Vec<Made<'a>>> {
     let mut sections = Vec::new();
     for figure in &paper.figures {
@@ -204,7 +204,7 @@ fn page_of(paper: &Paper, sections: &[Made<'_>]) -> Markup {
     )
 }
 
-/// What the four verdicts mean.
+/// Draws the key to the four verdicts.
 fn verdicts_key() -> Markup {
     html! {
         p.small.key {
@@ -289,7 +289,7 @@ fn section_of(paper: &Paper, figure: &Figure, section: &Section) -> Markup {
 
 /// Text of the lists, with what stands between backticks as code.
 fn prose(text: &str) -> Markup {
-    // One that has no second is a backtick.
+    // A backtick without a second one is printed as it is.
     let (text, rest) = match text.matches('`').count() % 2 {
         0 => (text, ""),
         _ => text.split_at(text.rfind('`').unwrap_or(text.len())),

@@ -1,4 +1,4 @@
-//! What a figure's runs gave, kept in the output folder so that a page shows it also when other figures are made later.
+//! Results of a figure's runs, kept in the output folder so that a page can show them after other figures were made.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub enum Effort {
     Least,
     /// Fewer seeds and shorter runs.
     Quick,
-    /// As the scenario files have it.
+    /// Sizes as the scenario files have them.
     Full,
 }
 
@@ -34,7 +34,7 @@ impl Effort {
         }
     }
 
-    /// Its folder's name.
+    /// Name of the folder for results of this size.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Least => "least",
@@ -47,22 +47,22 @@ impl Effort {
 /// A figure's part of a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Section {
-    /// As in the catalogue.
+    /// Name of the figure in the catalogue.
     pub figure: String,
     /// How much of it was run.
     pub size: Effort,
     /// The program's version.
     pub version: String,
-    /// One for each file.
+    /// Results file by file, in the order of the figure's list.
     pub files: Vec<FilePart>,
-    /// In the order of the catalogue.
+    /// Charts, in the order of the catalogue.
     pub charts: Vec<ChartData>,
-    /// Of all files.
+    /// Verdicts on the claims of all files.
     pub claims: Vec<Judged>,
-    /// Why charts are missing.
+    /// Reasons why charts are missing.
     #[serde(default)]
     pub undrawn: Vec<String>,
-    /// Whether it is of another program, or of other files, than there are now.
+    /// Whether the section is of another program, or of other files, than there are now.
     #[serde(skip)]
     pub stale: bool,
 }
@@ -70,9 +70,9 @@ pub struct Section {
 /// One scenario file's part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FilePart {
-    /// Its name.
+    /// Name of the scenario file.
     pub file: String,
-    /// What was run.
+    /// Subject of the scenario, in a line.
     pub about: String,
     /// The command that makes it again.
     pub command: String,
@@ -85,25 +85,26 @@ pub struct FilePart {
     /// TCP and phases, where they are the same in all runs.
     #[serde(default)]
     pub settings: String,
-    /// What each value of a setting stands for that others follow, as `tcp.preset=ns2: tcp.prr=off`.
+    /// Values that follow another setting's, as `tcp.preset=ns2: tcp.prr=off`.
     #[serde(default)]
     pub together: Vec<String>,
 }
 
-/// What one file gave.
+/// Plan and results of one scenario file.
 #[derive(Debug)]
 pub struct Done {
     /// The file's name.
     pub file: String,
-    /// What was run.
+    /// Plan that was run.
     pub plan: RunPlan,
-    /// What came of it.
+    /// Report of the runs.
     pub report: RunReport,
-    /// Where it lies.
+    /// Folder of the results.
     pub out: PathBuf,
 }
 
-/// What a reader asks of any chart: whose TCP it is, and whether phase effects are in it. What is swept says so itself.
+/// Writes the settings that a reader asks of any chart: whose TCP it is (`tcp.preset`), and whether random delays
+/// suppress phase effects (`dephase`). A setting that is swept says so itself and is left out.
 fn settings(plan: &RunPlan) -> String {
     let same = |of: fn(&toml::Table) -> String| {
         let mut told = plan.jobs.iter().filter_map(|j| j.scenario.text.parse().ok()).map(|t| of(&t));
@@ -120,7 +121,8 @@ fn settings(plan: &RunPlan) -> String {
 }
 
 impl Section {
-    /// From what the figure's files gave. A chart that does not fit the results is told in its place.
+    /// Makes a section from the results of the figure's files. A chart that does not fit the results is told in its
+    /// place.
     #[must_use]
     pub fn of(figure: &Figure, size: Effort, done: &[Done]) -> Self {
         let mut section = Self {
@@ -156,7 +158,7 @@ impl Section {
         section
     }
 
-    /// What an earlier invocation left of this size in a figure's `folder`, if it did.
+    /// Reads the section of this size that an earlier run left in a figure's `folder`; `None` if there is none.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -166,7 +168,7 @@ impl Section {
             return Ok(None);
         }
         let text = std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        // Of another version of the program: what it was cannot be told.
+        // A section of another version of the program is ignored: its format may differ.
         Ok(serde_json::from_str(&text).ok().filter(|s: &Self| s.version == VERSION))
     }
 

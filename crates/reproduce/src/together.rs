@@ -33,7 +33,7 @@ impl<'a> Together<'a> {
         self.followers.values().flatten().any(|at| self.plan.axes[*at].name == name)
     }
 
-    /// What each value of a setting that others follow stands for, as `tcp.preset=ns2: tcp.prr=off`.
+    /// Writes the values that follow another setting's, as `tcp.preset=ns2: tcp.prr=off`.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         for (leader, followers) in self.followers.iter().filter(|(_, followers)| !followers.is_empty()) {

@@ -11,13 +11,13 @@ use crate::section::{Done, Effort, Section};
 /// A figure with its plans, all read and checked before any runs.
 #[derive(Debug)]
 pub struct Work<'a> {
-    /// Whose it is.
+    /// Paper that the figure belongs to.
     pub paper: &'a Paper,
-    /// Which it is.
+    /// Figure to make.
     pub figure: &'a Figure,
     /// How much of it is to be run.
     pub size: Effort,
-    /// Each of its files and what that asks for.
+    /// Scenario files of the figure, each with its plan.
     pub plans: Vec<(&'a str, RunPlan)>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Work<'a> {
     /// Names the file, the key, the value and what was expected.
     pub fn new(paper: &'a Paper, figure: &'a Figure, size: Effort) -> Result<Self, narrows_scenario::Error> {
         let plan = |file: &'a String| {
-            // What only the lab heeds is no news here.
+            // Warnings about keys that only the lab heeds are dropped here.
             let (plan, _) = RunPlan::load(&paper.folder.join(file), size.sets(figure))?;
             Ok((file.as_str(), plan))
         };

@@ -36,7 +36,7 @@ impl Add for Score {
 }
 
 impl Score {
-    /// Of these claims.
+    /// Counts the verdicts on `claims`.
     pub fn of<'a>(claims: impl Iterator<Item = &'a Judged>) -> Self {
         let mut score = Self::default();
         for claim in claims {
@@ -50,17 +50,17 @@ impl Score {
         score
     }
 
-    /// Of those of them that count as this.
+    /// Counts the verdicts on those of `claims` that have this reading.
     pub fn of_reading<'a>(claims: impl IntoIterator<Item = &'a Judged>, reading: Reading) -> Self {
         Self::of(claims.into_iter().filter(|c| c.reading == reading.word()))
     }
 
-    /// Of a paper's claims that count as this.
+    /// Counts the verdicts on a paper's claims that have this reading.
     pub(crate) fn of_paper(sections: &[Made<'_>], reading: Reading) -> Self {
         Self::of_reading(sections.iter().flat_map(|(_, s)| &s.claims), reading)
     }
 
-    /// In words.
+    /// Writes the counts in words.
     #[must_use]
     pub fn words(self) -> String {
         let of = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
@@ -97,11 +97,11 @@ pub(crate) fn rows_judged(rows: &[Row<'_>]) -> String {
 /// A row of the list of experiments and what came of it.
 pub(crate) struct Row<'a> {
     pub(super) name: &'a str,
-    /// Whether it must hold to the last digit.
+    /// Whether the row must hold to the last digit.
     pub(super) exact: bool,
-    /// Where it is run, if it is.
+    /// Figure in which the row is run, if it is.
     pub(super) figure: Option<&'a Figure>,
-    /// What it says, where the figure's title already stands with another row; `None` where the title tells it.
+    /// Text of the row, where the figure's title already stands with another row; `None` where the title tells it.
     pub(super) title: Option<&'a str>,
     pub(super) score: Score,
     pub(super) elsewhere: Option<&'a Elsewhere>,
@@ -113,7 +113,7 @@ impl Row<'_> {
         self.score.holds + self.score.direction + self.score.fails > 0 || self.judged_elsewhere()
     }
 
-    /// Whether that is not of these figures but of what the list names.
+    /// Tells whether the verdict is not of these figures but of what the list names.
     fn judged_elsewhere(&self) -> bool {
         self.elsewhere.is_some_and(|e| !e.verdict.is_empty())
     }
@@ -124,7 +124,7 @@ pub(crate) fn rows_of<'a>(paper: &'a Paper, sections: &'a [Made<'_>]) -> Vec<Row
     let mut rows: Vec<Row<'a>> = Vec::new();
     let claims = || sections.iter().flat_map(|(_, s)| &s.claims);
     for (figure, name) in paper.figures.iter().flat_map(|f| f.rows.iter().map(move |r| (f, r))) {
-        // One that several figures judge stands with the first.
+        // A row that several figures judge stands with the first of them.
         if rows.iter().any(|r| r.name == name) {
             continue;
         }
@@ -161,7 +161,7 @@ fn first_sentence<'a>(claims: impl Iterator<Item = &'a Judged>, row: &str) -> Op
     alone.or(its.first()).map(|c| c.text.as_str())
 }
 
-/// What rows are sorted by: letters, then the number behind them as a number, then the rest.
+/// Splits a row's name into the keys of its order: letters, then the number behind them as a number, then the rest.
 fn in_order(name: &str) -> (&str, Option<u32>, &str) {
     let (letters, rest) = name.split_at(name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len()));
     let (number, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
