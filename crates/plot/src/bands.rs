@@ -8,16 +8,16 @@ use super::colour::heat;
 use super::scale::LogScale;
 use super::{MARGIN, WIDTH};
 
-/// What to draw.
+/// Plane of two settings, divided into bands by the conditions to expect there.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
-    /// What it is about, in one line.
+    /// Subject of the page, in one line.
     pub title: String,
-    /// What holds everywhere on it.
+    /// Conditions that hold everywhere on the page.
     pub subtitle: String,
-    /// What lies on the horizontal axis.
+    /// Name of the horizontal axis, with its unit.
     pub x_name: String,
-    /// What lies on the vertical axis.
+    /// Name of the vertical axis, with its unit.
     pub y_name: String,
     /// Ends of the horizontal axis, above zero.
     pub x: (f64, f64),
@@ -25,18 +25,18 @@ pub struct Bands {
     pub y: (f64, f64),
     /// The bands from the bottom upwards.
     pub bands: Vec<Band>,
-    /// A point, and what is said of it.
+    /// Point that is marked on the plane, and its label.
     pub here: Option<((f64, f64), String)>,
 }
 
-/// What lies above an edge, up to that of the next band.
+/// Area above an edge, up to the edge of the next band.
 #[derive(Clone, Debug, Default)]
 pub struct Band {
-    /// Its name, in a word or two.
+    /// Name of the band, in a word or two.
     pub name: String,
-    /// What it means.
+    /// Meaning of the band, for the key.
     pub about: String,
-    /// Its lower edge, from left to right; the first band needs none, and what is not finite is left out.
+    /// Lower edge of the band, from left to right; the first band needs none, and what is not finite is left out.
     pub edge: Vec<(f64, f64)>,
 }
 
@@ -89,7 +89,7 @@ fn hex([r, g, b]: [u8; 3]) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// What can be read on a colour.
+/// Chooses dark or white letters, whichever can be read on a background of this colour.
 fn ink_on([r, g, b]: [u8; 3]) -> &'static str {
     let light = 0.2126 * f64::from(r) + 0.7152 * f64::from(g) + 0.0722 * f64::from(b);
     if light > 120.0 { INK } else { "#ffffff" }
@@ -194,7 +194,7 @@ fn mark(canvas: &mut Canvas, plot: Rect, (x, y): (f64, f64), words: &str) {
     canvas.text((left + 6.0, top + 14.0), &words, 12.0, INK, Align::Start);
 }
 
-/// What the colours mean, in the order of the page: the highest band first.
+/// Draws the key to the colours, in the order of the page: the highest band first.
 fn key(canvas: &mut Canvas, area: Rect, page: &Bands, colours: &[[u8; 3]]) {
     let mut y = area.y + 14.0;
     for (band, rgb) in page.bands.iter().zip(colours).rev() {

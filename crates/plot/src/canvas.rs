@@ -50,9 +50,9 @@ pub(super) struct Legend {
     size: f64,
     /// The widest a name may be.
     widest: f64,
-    /// From a line's beginning to its name.
+    /// Distance from a line's beginning to its name.
     indent: f64,
-    /// Behind a name.
+    /// Gap behind a name.
     gap: f64,
     line_height: f64,
     /// How much broader lines are than in the panels.
@@ -60,15 +60,15 @@ pub(super) struct Legend {
 }
 
 impl Legend {
-    /// Above a chart of many panels.
+    /// Legend above a chart of many panels.
     pub(super) const CHART: Self =
         Self { size: 12.0, widest: 400.0, indent: 32.0, gap: 18.0, line_height: 18.0, broader: 1.0 };
-    /// Above a figure for a column of text.
+    /// Legend above a figure for a column of text.
     pub(super) const FIGURE: Self =
         Self { size: 12.5, widest: 662.0, indent: 31.0, gap: 14.0, line_height: 19.0, broader: 0.6 };
 
-    /// Who is who, in lines of text from `top` on, on a page so wide with such a margin; returns where the last one
-    /// stands.
+    /// Draws the legend in lines of text from `top` on, on a page of `width` with `margin` on both sides; returns the
+    /// height at which its last line stands.
     pub(super) fn draw<'a>(
         &self,
         canvas: &mut Canvas,

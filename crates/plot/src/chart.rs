@@ -6,12 +6,12 @@ use super::colour::{Style, styles};
 use super::scale::{LogScale, Scale, number, step};
 use super::{MARGIN, WIDTH};
 
-/// What to draw.
+/// Figure of measures over a swept setting, one panel for each measure.
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
-    /// What was run, in one line.
+    /// Title: the runs in one line.
     pub title: String,
-    /// Its settings.
+    /// Settings of the runs.
     pub subtitle: String,
     /// Panels, in reading order.
     pub panels: Vec<Panel>,
@@ -20,15 +20,15 @@ pub struct Chart {
 /// Lines over one axis.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// What it shows.
+    /// Name of the measure that the panel shows.
     pub title: String,
-    /// What lies on the horizontal axis.
+    /// Name of the horizontal axis, with its unit.
     pub x_name: String,
-    /// Whether that axis is even whatever its range, as for time; else a wide one is logarithmic.
+    /// Whether the horizontal axis is even whatever its range, as for time; else a wide one is logarithmic.
     pub even: bool,
-    /// What lies on the vertical axis.
+    /// Name of the vertical axis, with its unit.
     pub y_name: String,
-    /// Whether that axis fits its values, by their logarithm if they are wide; else it has zero on it.
+    /// Whether the vertical axis fits its values, by their logarithm if they are wide; else it has zero on it.
     pub log: bool,
     /// Lines; one name has the same colour in all panels.
     pub lines: Vec<Line>,
@@ -37,7 +37,7 @@ pub struct Panel {
 /// One line.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// Whose it is, as `taq`.
+    /// Name of the line: the discipline it belongs to, as `taq`.
     pub name: String,
     /// x, and the least, the middle and the greatest value there. What is not finite is left out.
     pub points: Vec<(f64, [f64; 3])>,
@@ -46,7 +46,7 @@ pub struct Line {
 const COLUMNS: usize = 3;
 const GAP: f64 = 28.0;
 const HEIGHT: f64 = 280.0;
-/// Beyond this ratio of the ends an axis of positive numbers is logarithmic.
+/// Ratio of the ends beyond which an axis of positive numbers is logarithmic.
 const LOG_FROM: f64 = 25.0;
 /// Points further apart than this are marked, in units of the page.
 const MARKED: f64 = 12.0;
@@ -73,14 +73,14 @@ pub fn chart_svg(chart: &Chart) -> String {
     canvas.finish(y)
 }
 
-/// What an axis is to be.
+/// Choice of an axis: linear or logarithmic, and whether zero is on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Axis {
-    /// Even, with zero on it, from tick to tick.
+    /// Linear, with zero on it, from tick to tick.
     FromZero,
-    /// Even.
+    /// Linear.
     Even,
-    /// Even, or logarithmic if wide.
+    /// Linear, or logarithmic if wide.
     Fitting,
 }
 

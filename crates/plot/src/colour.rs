@@ -78,7 +78,7 @@ pub fn dark_rules(selector: &str) -> String {
 /// One style for each name: its usual colour if that is free, else a free one, and dashes once all are taken.
 pub(super) fn styles(names: &[&str]) -> Vec<Style> {
     let mut uses: Vec<&str> = Vec::new();
-    // Those with a colour of their own choose first.
+    // Names with a colour of their own choose first.
     let mut chosen: Vec<Option<&'static str>> = Vec::new();
     for name in names {
         let colour = usual(name).filter(|colour| !uses.contains(colour));

@@ -7,7 +7,7 @@ use super::scale::{LogScale, nice_above, nice_below, number, per_cent};
 
 /// Stalls people notice and stalls people give up at, in seconds.
 pub(super) const NOTICED: f64 = 5.0;
-/// See [`NOTICED`].
+/// Stalls at which people give up, in seconds.
 pub(super) const GIVEN_UP: f64 = 20.0;
 
 /// One discipline's numbers, finite and sorted.

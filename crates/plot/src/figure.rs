@@ -5,25 +5,25 @@ use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Legend, Rect, cl
 use super::colour::{Style, styles};
 use super::scale::{LogScale, Scale, number};
 
-/// What to draw.
+/// Figure in given axes, as a paper prints it.
 #[derive(Clone, Debug, Default)]
 pub struct PaperFigure {
-    /// What it is.
+    /// Title of the figure.
     pub title: String,
-    /// What to know of it; broken into lines.
+    /// Explanation under the title; broken into lines.
     pub subtitle: String,
-    /// Beside each other, two in a row.
+    /// Panels beside each other, two in a row.
     pub panels: Vec<Axes>,
 }
 
 /// Two axes and what lies between them.
 #[derive(Clone, Debug, Default)]
 pub struct Axes {
-    /// What it shows; may be empty.
+    /// Heading of the panel; may be empty.
     pub title: String,
-    /// What lies across, with its unit.
+    /// Name of the axis across, with its unit.
     pub x_name: String,
-    /// What lies upwards, with its unit.
+    /// Name of the axis upwards, with its unit.
     pub y_name: String,
     /// Whether the axis across is logarithmic.
     pub log_x: bool,
@@ -31,7 +31,7 @@ pub struct Axes {
     pub log_y: bool,
     /// Whether points are joined.
     pub joined: bool,
-    /// What stands at 0, 1, 2 ... across, where that is no number.
+    /// Words at 0, 1, 2 ... across where the axis is no number; else empty.
     pub words: Vec<String>,
     /// One name has the same colour in all panels.
     pub curves: Vec<Curve>,
@@ -40,9 +40,9 @@ pub struct Axes {
 /// A line, or a cloud of points.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// Whose it is.
+    /// Name of the curve in the legend.
     pub name: String,
-    /// Whether it is what was read from the paper.
+    /// Whether the curve was read from the paper.
     pub reference: bool,
     /// Across, and upwards: least, middle, greatest. What an axis cannot hold is left out.
     pub points: Vec<[f64; 4]>,
@@ -51,9 +51,9 @@ pub struct Curve {
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 24.0;
 const GAP: f64 = 20.0;
-/// More points than this on a line are not marked one by one.
+/// Most points on a line that are marked one by one.
 const MARKED: usize = 40;
-/// What was read from the paper.
+/// Style of curves that were read from the paper.
 const REFERENCE: Style = Style { colour: INK, dash: "5 4", width: 1.6 };
 
 /// The figure as SVG text.
@@ -98,7 +98,7 @@ fn heading(canvas: &mut Canvas, figure: &PaperFigure) -> f64 {
     y + 8.0
 }
 
-/// Who is who; nothing where nobody has a name.
+/// Draws the legend; draws nothing where no curve has a name.
 fn legend(canvas: &mut Canvas, top: f64, looks: &[(&str, Style)]) -> f64 {
     let mut named = looks.iter().copied().filter(|(name, _)| !name.is_empty()).peekable();
     if named.peek().is_none() {

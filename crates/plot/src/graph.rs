@@ -3,12 +3,12 @@
 use super::canvas::{self, AXIS, Align, Canvas, GREY, INK, Rect, clip};
 use super::{MARGIN, WIDTH};
 
-/// What to draw.
+/// Network of nodes and links to draw.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// What it is, in one line.
+    /// Title of the network, in one line.
     pub title: String,
-    /// Its settings.
+    /// Settings of the network.
     pub subtitle: String,
     /// Nodes, the one to begin at first.
     pub nodes: Vec<Node>,
@@ -19,24 +19,24 @@ pub struct Graph {
 /// A node.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What it is, in a line below the name; may be empty.
+    /// Description of the node, in a line below the name; may be empty.
     pub about: String,
-    /// Whether it is a place where packets begin and end.
+    /// Whether the node is a place where packets begin and end.
     pub host: bool,
 }
 
 /// A link between two nodes, by place in [`Graph::nodes`].
 #[derive(Clone, Debug, Default)]
 pub struct Edge {
-    /// Where it begins.
+    /// Place among the nodes at which the link begins.
     pub from: usize,
-    /// Where it ends.
+    /// Place among the nodes at which the link ends.
     pub to: usize,
     /// Lines of text beside it.
     pub label: Vec<String>,
-    /// Whether it is a link that matters more than the others.
+    /// Whether the link matters more than the others.
     pub strong: bool,
 }
 

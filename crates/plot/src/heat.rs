@@ -9,15 +9,15 @@ use super::raster::png_of_pixels;
 use super::scale::{nice_above, number, step};
 use super::{DisciplineSeries, Picture};
 
-/// No map has more cells than can be seen; beyond, neighbours are averaged.
+/// Most columns of a map: more cells cannot be seen; beyond, neighbours are averaged.
 const COLUMNS: usize = 600;
 const ROWS: usize = 400;
 const GAP: f64 = 48.0;
 /// Left of a map, for its numbers.
 const LABELS: f64 = 44.0;
-/// Above a map, for its name.
+/// Height above a map for its name.
 const NAME: f64 = 24.0;
-/// Not recorded.
+/// Colour of a cell for which nothing was recorded.
 const NOTHING: [u8; 4] = [0xf1, 0xf3, 0xf5, 0xff];
 const SILENT: [u8; 4] = [0, 0, 0, 0xff];
 
@@ -200,7 +200,7 @@ fn axes(canvas: &mut Canvas, plot: Rect, rows: usize, longest: usize, picture: &
     }
 }
 
-/// What the maps show, and the key to their colours; returns where the maps may begin.
+/// Draws the title of the maps and the key to their colours; returns the height at which the maps may begin.
 fn header(
     canvas: &mut Canvas,
     area: Rect,

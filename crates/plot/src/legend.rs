@@ -1,4 +1,4 @@
-//! Who is who, with the numbers the curves show.
+//! Legend of the disciplines, with the numbers that their curves show.
 
 use super::canvas::{Align, Canvas, GREY, INK, Rect, clip};
 use super::curves::{Curve, Curves, GIVEN_UP, NOTICED, share_above};

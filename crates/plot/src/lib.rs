@@ -44,14 +44,14 @@ pub use sequence::{Sequence, SequencePanel, StepLine, Strokes, sequence_svg};
 pub use swatches::Kind;
 pub use timelines::{MOST_TIMELINES, Timeline, Timelines, timelines_svg};
 
-/// What to draw.
+/// Results of runs to draw: curves of waits and stalls, and a map of goodput for each discipline.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// What was run, in one line.
+    /// Title: the runs in one line.
     pub title: String,
-    /// Its settings: rate, users, delay, congestion control, seeds.
+    /// Settings of the runs: rate, users, delay, congestion control, seeds.
     pub subtitle: String,
-    /// What one row of a map is, in the singular, as `user` or `flow`; `user` if empty.
+    /// Name of one row of a map, in the singular, as `user` or `flow`; `user` if empty.
     pub row_name: String,
     /// One entry a discipline, in the order of the table.
     pub series: Vec<DisciplineSeries>,
@@ -62,9 +62,9 @@ pub struct Picture {
 /// Rows of a map beside each other.
 #[derive(Clone, Debug, Default)]
 pub struct RowBand {
-    /// What they have in common, as `QUIC`.
+    /// Common property of the rows, as `QUIC`.
     pub name: String,
-    /// How many they are.
+    /// Number of rows.
     pub rows: usize,
 }
 
@@ -74,16 +74,16 @@ impl Picture {
     }
 }
 
-/// What one discipline did, all seeds together.
+/// Results of one discipline, of all seeds together.
 #[derive(Clone, Debug, Default)]
 pub struct DisciplineSeries {
-    /// Its name, as `taq`, `fifo:30` or `kernel:cake`.
+    /// Name of the discipline, as `taq`, `fifo:30` or `kernel:cake`.
     pub name: String,
     /// Time each object took, in seconds.
     pub object_times_s: Vec<f64>,
     /// Longest stall while fetching each object (or of each flow), in seconds.
     pub stalls_s: Vec<f64>,
-    /// The same of each part of the traffic, as of each transport; empty where there is one part.
+    /// Stalls of each part of the traffic, as of each transport; empty where there is one part.
     pub stalls_of_parts: Vec<PartStalls>,
     /// Goodput of one run in kbit/s: one row a user or flow, one value a second.
     pub goodput_kbps: Vec<Vec<f32>>,
@@ -92,16 +92,16 @@ pub struct DisciplineSeries {
 /// Stalls of a part of the traffic.
 #[derive(Clone, Debug, Default)]
 pub struct PartStalls {
-    /// Which part, as `QUIC`.
+    /// Name of the part, as `QUIC`.
     pub name: String,
     /// Longest stall while fetching each object, in seconds.
     pub stalls_s: Vec<f64>,
 }
 
-/// What came of drawing.
+/// Outcome of drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// Why there is no PNG, if there is none.
+    /// Reason why there is no PNG, if there is none.
     pub png_missing: Option<String>,
 }
 
@@ -177,13 +177,13 @@ pub fn to_svg(picture: &Picture) -> String {
     laid_out(picture, Layout::WIDE)
 }
 
-/// The same for a page on a desk, which has the title itself.
+/// The picture as SVG text without its title, for a page on a desk that shows the title itself.
 #[must_use]
 pub fn to_svg_untitled(picture: &Picture) -> String {
     laid_out(picture, Layout { headed: false, ..Layout::WIDE })
 }
 
-/// The same in one column for a page on a telephone, which has the title itself.
+/// The picture as SVG text in one column without its title, for a page on a telephone that shows the title itself.
 #[must_use]
 pub fn to_svg_narrow(picture: &Picture) -> String {
     laid_out(picture, Layout::NARROW)
@@ -265,7 +265,7 @@ impl CurvesOf {
     }
 }
 
-/// Which curves a picture has: what each part of the traffic stalled, where it has parts, is what tells most.
+/// Chooses the curves of a picture. Where the traffic has parts, the stalls of each part tell most.
 fn panels(picture: &Picture, curves: &Curves) -> Vec<CurvesOf> {
     let parts = curves.0.iter().map(|c| &c.parts).max_by_key(|parts| parts.len());
     if let Some(parts) = parts.filter(|parts| parts.len() > 1) {

@@ -6,12 +6,12 @@ use super::canvas::{self, Align, Canvas, GREY, INK, Rect, clip};
 use super::colour::heat;
 use super::{MARGIN, WIDTH};
 
-/// What to draw.
+/// Table of factors, each cell the darker the greater its factor.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
-    /// What it is about, in one line.
+    /// Subject of the table, in one line.
     pub title: String,
-    /// What holds everywhere on it.
+    /// Conditions that hold everywhere in the table.
     pub subtitle: String,
     /// The measures.
     pub columns: Vec<String>,

@@ -1,4 +1,4 @@
-//! From SVG and cells to PNG.
+//! Turns SVG and cells into PNG.
 
 #[cfg(feature = "png")]
 mod letters;

@@ -40,7 +40,7 @@ pub(super) fn nice_below(value: f64) -> f64 {
     power * [5.0, 2.0, 1.0].into_iter().find(|step| *step <= part).unwrap_or(1.0)
 }
 
-/// The same at or above.
+/// The next of 1, 2, 5 times a power of ten at or above `value`; `value` above zero.
 pub(super) fn nice_above(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let part = value / power * (1.0 - 1e-9);
@@ -91,7 +91,7 @@ impl Scale {
         }
     }
 
-    /// Round values on it: about so many `parts`, or, by their logarithm, as [`LogScale::ticks`] has it.
+    /// Chooses round values on the axis: about `parts` of them, or, by their logarithm, as [`LogScale::ticks`] does.
     pub(super) fn ticks(&self, parts: f64, fine: f64) -> Vec<f64> {
         match self {
             Self::Even { low, high, .. } => {

@@ -1,21 +1,22 @@
-//! What one connection did: bytes upwards, time across, as tcptrace has it (Ostermann). Segments are strokes from their
-//! first byte to their last; what was acknowledged, and how far the receiver lets the sender go, are lines in steps.
+//! Time-sequence picture of one connection: bytes upwards, time across, as tcptrace draws it (Ostermann). Segments are
+//! strokes from their first byte to their last; acknowledged bytes and the edge of the receiver's window are lines in
+//! steps.
 
 use super::canvas::{self, Align, Canvas, GREY, GRID, INK, Rect};
 use super::scale::{Scale, number};
 use super::swatches::{Kind, swatches};
 use super::{MARGIN, WIDTH};
 
-/// What to draw.
+/// Picture of the directions of one connection, one below the other over the same time.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence {
-    /// What it is about, in one line.
+    /// Subject of the page, in one line.
     pub title: String,
-    /// What to know of it.
+    /// Explanation under the title.
     pub subtitle: String,
-    /// What the colours stand for.
+    /// Key to the colours.
     pub kinds: Vec<Kind>,
-    /// What the time is counted from, as the name of the axis.
+    /// Name of the time axis, which says where its zero is; `time, s` if empty.
     pub time: String,
     /// One below the other, over the same time.
     pub panels: Vec<SequencePanel>,
@@ -24,7 +25,7 @@ pub struct Sequence {
 /// One direction of data. Times are in seconds, upwards are bytes.
 #[derive(Clone, Debug, Default)]
 pub struct SequencePanel {
-    /// Whose data it is.
+    /// Name of the direction: the end that sends the data.
     pub title: String,
     /// Times that are shaded: from, to, colour.
     pub shades: Vec<(f64, f64, &'static str)>,
@@ -37,9 +38,9 @@ pub struct SequencePanel {
 /// Segments of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Strokes {
-    /// As SVG has it.
+    /// Colour, as SVG writes it.
     pub colour: &'static str,
-    /// In units of the page.
+    /// Width in units of the page.
     pub width: f64,
     /// When, from which byte, to which.
     pub at: Vec<(f64, f64, f64)>,
@@ -48,7 +49,7 @@ pub struct Strokes {
 /// A line in steps.
 #[derive(Clone, Debug, Default)]
 pub struct StepLine {
-    /// As SVG has it.
+    /// Colour, as SVG writes it.
     pub colour: &'static str,
     /// When, and how high from then on.
     pub at: Vec<(f64, f64)>,
@@ -56,7 +57,7 @@ pub struct StepLine {
     pub whole: bool,
 }
 
-/// What is nearer together than this on the page is drawn as one.
+/// Least distance between two strokes, in units of the page; nearer ones are drawn as one.
 const CELL: f64 = 0.5;
 const LEFT: f64 = 58.0;
 

@@ -1,16 +1,16 @@
-//! What colours mean: a line of squares with names.
+//! Key to colours: a line of squares with names.
 
 use super::canvas::{Align, Canvas, INK, Rect, width_of};
 use super::{MARGIN, WIDTH};
 
-/// What a colour stands for.
+/// Entry of the key: a colour and its meaning.
 #[derive(Clone, Debug, Default)]
 pub struct Kind {
-    /// Its name.
+    /// Name of the kind.
     pub name: String,
     /// A number or a word to it; may be empty.
     pub note: String,
-    /// As SVG has it.
+    /// Colour, as SVG writes it.
     pub colour: &'static str,
 }
 

@@ -80,7 +80,7 @@ fn files_are_written_or_the_remedy_is_told() {
     let dir = std::env::temp_dir().join(format!("narrows-plot-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let (svg, png) = (dir.join("a.svg"), dir.join("a.png"));
-    // Those with the most to go wrong; a picture takes a while.
+    // A picture takes a while to draw, so every third is: those in which the most can go wrong.
     for picture in degenerate().into_iter().step_by(3) {
         let _ = std::fs::remove_file(&png);
         let drawn = draw(&picture, &svg, &png).unwrap();

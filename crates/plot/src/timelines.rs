@@ -1,35 +1,35 @@
-//! What happened to many at the same time: a bar in time for each, with stretches of it coloured by what they were.
+//! Timelines of many connections over the same time: a bar for each, with stretches coloured by their kind.
 
 use super::canvas::{self, AXIS, Align, Canvas, GREY, GRID, INK, Rect, clip, width_of};
 use super::scale::{Scale, number};
 use super::swatches::{Kind, swatches};
 use super::{MARGIN, WIDTH};
 
-/// What to draw.
+/// Bars to draw, one for each connection, over the same time.
 #[derive(Clone, Debug, Default)]
 pub struct Timelines {
-    /// What it is about, in one line.
+    /// Subject of the page, in one line.
     pub title: String,
-    /// What to know of it.
+    /// Explanation under the title.
     pub subtitle: String,
-    /// What the colours stand for.
+    /// Key to the colours.
     pub kinds: Vec<Kind>,
-    /// What a bar stands for where no stretch lies; without words the key does not name it.
+    /// Meaning of a bar where no stretch lies; empty leaves it out of the key.
     pub plain: String,
-    /// What the time is counted from, as the name of the axis.
+    /// Name of the time axis, which says where its zero is.
     pub time: String,
-    /// From the top. [`MOST_TIMELINES`] fit on a page.
+    /// Bars from the top down. [`MOST_TIMELINES`] fit on a page.
     pub rows: Vec<Timeline>,
-    /// What is said below of those that are not drawn.
+    /// Note below the bars about the rows that are not drawn.
     pub rest: String,
 }
 
 /// One bar.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Its name.
+    /// Name of the bar.
     pub name: String,
-    /// From when to when it lasted, in seconds.
+    /// Beginning and end of the bar, in seconds.
     pub span: (f64, f64),
     /// Stretches of it: from, to, and the place of their kind.
     pub stretches: Vec<(f64, f64, usize)>,
@@ -46,7 +46,7 @@ const NAMES: f64 = 330.0;
 const GAP: f64 = 10.0;
 /// A bar where nothing is to be said.
 const BAR: &str = "#d3dae0";
-/// What is shorter than this on the page is drawn together with its neighbours.
+/// Least length of a stretch, in units of the page; shorter ones are drawn together with their neighbours.
 const CELL: f64 = 1.0;
 
 /// The bars as SVG text.
@@ -102,7 +102,8 @@ fn bar(canvas: &mut Canvas, area: Rect, row: &Timeline, kinds: &[Kind], x: &Scal
     let place = |t: f64| x.place(t).clamp(area.x, area.right());
     let from = place(row.span.0);
     canvas.fill(Rect { x: from, y: y + h * 0.3, w: (place(row.span.1) - from).max(0.7), h: h * 0.4 }, BAR);
-    // Of short ones, a column is filled as high as its share of the time, with the kind that has most of it.
+    // Short stretches share a column, filled as high as their share of its time and coloured by the kind with most of
+    // it.
     let columns = (area.w / CELL).ceil() as usize + 1;
     let mut short = vec![Vec::<(usize, f64)>::new(); columns];
     let mut long = Vec::new();
@@ -162,7 +163,7 @@ mod tests {
             svg.contains("x=\"360.2\"") && svg.contains("width=\"562.5\" height=\"14.4\" fill=\"#aa0000\""),
             "{svg}"
         );
-        // What is a thousandth of a second long still shows, a third as high.
+        // A stretch of a thousandth of a second still shows, a third as high.
         assert!(svg.contains("width=\"1.0\" height=\"4.3\" fill=\"#00aa00\""), "{svg}");
         assert!(svg.contains("first") && svg.contains("lost") && svg.contains("3 s"));
     }
