@@ -1,5 +1,5 @@
-//! What TAQ's chain and the operating point cost: `cargo bench -p narrows-models --bench chain`. The bound is 1 ms for
-//! the whole chain at one loss; a map of operating points asks for tens of thousands.
+//! Measures the time of TAQ's chain and of an operating point: `cargo bench -p narrows-models --bench chain`. The bound
+//! is 1 ms for the whole chain at one loss; a map of operating points asks for tens of thousands.
 
 #![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
 

@@ -1,6 +1,6 @@
-//! What the tables of Initial Spreading cost: `cargo bench -p narrows-models --bench spreading`. All `T(S_i^n)`, with
-//! and without fast retransmit, with `i <= n`, and all `T(B_i^n)` with `n <= i`, with their standard deviations; the
-//! bound is 1 s to n = i = 64.
+//! Measures the time of the tables of Initial Spreading: `cargo bench -p narrows-models --bench spreading`. They are
+//! all `T(S_i^n)`, with and without fast retransmit, with `i <= n`, and all `T(B_i^n)` with `n <= i`, with their
+//! standard deviations; the bound is 1 s to n = i = 64.
 
 #![expect(clippy::disallowed_methods, reason = "a bench is a driver: it has a clock")]
 

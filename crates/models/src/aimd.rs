@@ -32,7 +32,7 @@ impl BackoffRange {
     /// 0.5, which is standard TCP, to 0.8, with which a quarter of the DBP fills the link (section III).
     pub const PAPER: Self = Self { lo: 0.5, hi: 0.8 };
 
-    /// From `lo` to `hi`.
+    /// Range from `lo` to `hi`.
     ///
     /// # Errors
     /// If not `0 < lo <= hi < 1`.
@@ -71,16 +71,16 @@ impl Default for BackoffRange {
 pub struct BackloggedLink {
     /// Packets waiting there when it overflows, `q_j`.
     pub queue_packets: f64,
-    /// Its rate in packets per second, `B_j`.
+    /// Rate of the flow in packets per second, `B_j`.
     pub rate_pps: f64,
 }
 
 /// The time between two congestion events of synchronised flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
-    /// In round trips, of whatever length each is.
+    /// Time in round trips, of whatever length each is.
     pub rtts: f64,
-    /// In two-way propagation times `T`.
+    /// Time in two-way propagation times `T`.
     pub base_rtts: f64,
 }
 
@@ -154,9 +154,9 @@ pub fn backoff_over(base_rtt_s: f64, hops: &[BackloggedLink], limits: BackoffRan
     backoff(base_rtt_s, rtt_max_s(base_rtt_s, hops)?, limits)
 }
 
-/// What the mean peak window of a flow is in proportion to, `alpha / (lambda (1 - beta))`, with `lambda` the share of
-/// congestion events at which it loses (section III; exact for losses that do not depend on the window). The mean peaks
-/// of two flows at one link are as these.
+/// Weight of a flow's mean peak window, `alpha / (lambda (1 - beta))`, with `lambda` the share of congestion events at
+/// which the flow loses (section III; exact for losses that do not depend on the window). The mean peaks of two flows
+/// at one link are in the proportion of their weights.
 ///
 /// # Errors
 /// An increase that is not above 0; a factor not in 0 <= beta < 1; a share not in 0 < lambda <= 1.

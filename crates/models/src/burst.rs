@@ -23,7 +23,7 @@ pub use workload::Pareto;
 /// The most packets of a file: what a file takes grows with them.
 pub const MOST_PACKETS: u32 = 100_000;
 
-/// What follows when the window has reached the mice threshold.
+/// Growth of the window once it has reached the mice threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum After {
     /// Slow start: the letter of "standard TCP" with the window below ssthresh.
@@ -33,7 +33,7 @@ pub enum After {
     CongestionAvoidance,
 }
 
-/// Which of the dissertation's versions.
+/// Version of the algorithm in the dissertation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The pseudo-code below the threshold, standard TCP from there on.
@@ -60,8 +60,8 @@ pub struct BurstTcp {
 }
 
 impl BurstTcp {
-    /// With smoothing-out factor `f` (the dissertation's good values are 4 to 8) and the mice threshold in packets
-    /// (32).
+    /// Makes Burst TCP with smoothing-out factor `f` (the dissertation's good values are 4 to 8) and the mice threshold
+    /// in packets (32).
     ///
     /// # Errors
     /// If `f` or `mice` is not in 1 to 1 000 000.
@@ -136,7 +136,7 @@ impl Growth {
         Ok(self.grown(within("cwnd", cwnd, 1.0..=f64::MAX, "a window of 1 packet or more")?))
     }
 
-    /// The same for a window and a growth that are known to be good.
+    /// The window after one new ACK, for a window and a growth that were checked.
     fn grown(&self, cwnd: f64) -> f64 {
         match self {
             Self::SlowStart { base } => cwnd + (base - 1.0),
@@ -154,8 +154,8 @@ impl Growth {
         Rounds::until(packets, initial, |cwnd| (0..whole(cwnd)).fold(cwnd, |cwnd, _| self.grown(cwnd)))
     }
 
-    /// What happens in a pipe (path and buffer together) that holds `pipe` packets: `None` if the windows of the first
-    /// 100 000 packets fit.
+    /// The first round that overflows a pipe (path and buffer together) of `pipe` packets: `None` if the windows of the
+    /// first 100 000 packets fit.
     ///
     /// # Errors
     /// If `initial` or `pipe` is not in 1 to 100 000, or a base not in 1 < b <= 1024.
@@ -189,7 +189,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// How many there are.
+    /// Number of rounds.
     #[must_use]
     pub fn count(&self) -> usize {
         self.windows.len()
@@ -219,11 +219,11 @@ pub struct Overshoot {
     pub sent: u64,
     /// Packets of that round that the pipe has no room for.
     pub lost: u64,
-    /// Which round, from 1.
+    /// Number of the round, from 1.
     pub round: usize,
 }
 
-/// What a window lets be under way: at least one packet.
+/// Whole packets that a window lets be under way: at least one.
 fn whole(cwnd: f64) -> u64 {
     (cwnd as u64).max(1)
 }

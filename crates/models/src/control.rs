@@ -1,4 +1,4 @@
-//! Why classes are isolated: flows that steer by one common queue, or each by a queue of its own.
+//! Isolation of classes: flows that steer by one common queue, or each by a queue of its own.
 //!
 //! Yilmaz and Matta on class-based isolation of short-lived and long-lived TCP flows (Boston University, about 2001),
 //! section 2: a sender is not a TCP but a linear controller, so that what it does can be solved. Per step `k`, in
@@ -37,7 +37,7 @@ pub const MAX_STEPS: u32 = 1_000_000;
 const BORDER: f64 = 1e-9;
 const GAIN: &str = "0 <= gain <= 1e6 (a stable loop has less than 4)";
 
-/// What a flow makes of the common state.
+/// Gains by which a flow answers to the common state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gains {
     /// Packets per step more for each packet that the queue is below its target; 0 or more.
@@ -57,14 +57,14 @@ pub enum Feedback {
     Late,
 }
 
-/// Where a disturbance goes.
+/// Fate of a disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stability {
-    /// It dies out.
+    /// The disturbance dies out.
     Stable,
-    /// The spectral radius is 1: it neither dies out nor grows by a factor.
+    /// The spectral radius is 1: the disturbance neither dies out nor grows by a factor.
     Marginal,
-    /// It grows without bound.
+    /// The disturbance grows without bound.
     Unstable,
 }
 
@@ -78,7 +78,7 @@ pub struct State {
 }
 
 impl State {
-    /// What all flows together send in the step, in packets.
+    /// Packets that all flows together send in the step.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.rates.iter().sum()
@@ -139,13 +139,13 @@ impl Control {
         self.gains.len()
     }
 
-    /// What is served in a step, C, in packets.
+    /// Capacity C: packets served in a step.
     #[must_use]
     pub fn capacity(&self) -> f64 {
         self.capacity
     }
 
-    /// What the queue is to hold, B, in packets.
+    /// Target B of the queue, in packets.
     #[must_use]
     pub fn target(&self) -> f64 {
         self.target
@@ -329,8 +329,8 @@ impl Iterator for Steps<'_> {
     }
 }
 
-/// What a path holds between a sender's packet and its ACK, in packets: `P = C RTT + B` (section 3.4), with the
-/// capacity in packets per second.
+/// Packets that a path holds between a sender's packet and its ACK: `P = C RTT + B` (section 3.4), with the capacity in
+/// packets per second.
 ///
 /// # Errors
 /// A capacity or RTT that is not above 0; a buffer below 0.
@@ -340,8 +340,8 @@ pub fn pipe_packets(capacity_pps: f64, rtt_s: f64, buffer_packets: f64) -> Resul
     within("capacity", flying + buffer, 0.0..=1e15, "a pipe of at most 1e15 packets")
 }
 
-/// What one of `connections` gets of a pipe, in packets per RTT. Isolation pays where this is below about 10 (section
-/// 4).
+/// Share of one of `connections` in a pipe, in packets per RTT. Isolation pays where the share is below about 10
+/// (section 4).
 ///
 /// # Errors
 /// No connection; a pipe that is not above 0.

@@ -39,7 +39,7 @@ pub(crate) const POSITIVE: Domain = to(0.0, f64::INFINITY).without_low();
 /// A share: 0 to 1.
 pub(crate) const SHARE: Domain = to(0.0, 1.0);
 
-/// From `low` to `high`, both of them inside.
+/// Domain from `low` to `high`, both of them inside.
 pub(crate) const fn to(low: f64, high: f64) -> Domain {
     Domain { low, above: false, high, below: false, whole: false }
 }
@@ -123,7 +123,7 @@ pub enum ArgumentKind {
 /// Value of an argument that is not given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Usual {
-    /// No default: the argument has to be given.
+    /// The argument has no default: it has to be given.
     Required,
     /// This number.
     Number(f64),
@@ -131,7 +131,7 @@ pub enum Usual {
     Word(&'static str),
     /// No.
     No,
-    /// No value, with the meaning of that.
+    /// The argument is left out by default; the words say what that means.
     None(&'static str),
 }
 
@@ -173,9 +173,9 @@ pub struct Law {
     pub name: &'static str,
     /// Name of the union in Python.
     pub class: &'static str,
-    /// Its members.
+    /// Groups to choose from.
     pub groups: &'static [ArgumentGroup],
-    /// Their names.
+    /// Name of each group, with its meaning if that needs words.
     pub words: &'static [(&'static str, &'static str)],
 }
 
@@ -184,7 +184,7 @@ pub struct Law {
 pub enum Argument {
     /// An argument.
     One(Parameter),
-    /// Several that belong together.
+    /// Several arguments that belong together.
     Group(&'static ArgumentGroup),
     /// One of several groups.
     Law(&'static Law),
@@ -468,11 +468,11 @@ pub struct Module {
     pub name: &'static str,
     /// Meaning, source and page.
     pub sentence: &'static str,
-    /// Its models.
+    /// Models of the module.
     pub models: &'static [Model],
 }
 
-/// All of them.
+/// All modules, in the order of the documents.
 pub const MODULES: [Module; 12] = [
     aimd::MODULE,
     yardsticks::BUFFERS,

@@ -8,7 +8,7 @@ use core::ops::RangeBounds;
 pub struct Error {
     /// The parameter, as in the function's signature and the command's option.
     pub parameter: &'static str,
-    /// What was given.
+    /// Value that was given.
     pub value: f64,
     /// The domain, and where it comes from.
     pub expected: &'static str,

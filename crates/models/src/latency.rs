@@ -31,7 +31,8 @@ pub struct Transfer {
     pub syn_rto_s: f64,
     /// w_1: initial window, packets, 1 to 1e9. 10 by RFC 6928.
     pub initial_window: f64,
-    /// What a delayed ACK of a lone first segment costs in the mean, seconds; it counts where `initial_window` is below
+    /// Mean delay of the ACK of a lone first segment, seconds; it counts where `initial_window` is below 2. The paper
+    /// takes 0.1 s for receivers with a timer that ticks every 0.2 s.
     /// 2. The paper takes 0.1 s for receivers with a timer that ticks every 0.2 s.
     pub delayed_ack_s: f64,
 }

@@ -1,4 +1,4 @@
-//! The operating point of a thin link: the loss at which so many TCP flows send just what fills it.
+//! Operating point of a thin link: the loss at which N TCP flows send just what fills it. [`operating_point`] finds it.
 //!
 //! A flow that loses a share `p` of its packets sends `m(p)` packets per round trip on average, the less the more it
 //! loses: a chain of [`crate::taq_chain`]. Of these `1 - p` get through the queue. `N` flows fill a link of `C` packets
@@ -20,7 +20,7 @@ use crate::taq_chain::{
     Back, BackoffUntil, FastRetransmit, STAGES, Settings, Silences, Stationary, WMAX, stationary,
 };
 
-/// What the retransmission timer of the senders is like.
+/// Retransmission timer of the senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
     /// Linux: the floor bounds the timer's term `4 RTTVAR`, so it is a round trip and the floor; a tail loss probe (RFC
@@ -36,19 +36,19 @@ pub enum Stack {
 /// A link and who shares it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bottleneck {
-    /// Its rate.
+    /// Rate of the link.
     pub rate: Rate,
     /// A packet on the wire, headers included.
     pub packet: Bytes,
     /// Round trip without any queue; what hosts take to answer is part of it.
     pub rtt: Duration,
-    /// What the queue holds, packets.
+    /// Capacity of the queue, packets.
     pub buffer_packets: u32,
     /// Long flows at a time.
     pub flows: u32,
     /// Floor of the senders' timer: 0.2 s in Linux and ns-2, 1 s by RFC 6298, 2.4.
     pub rto_min: Duration,
-    /// What else is known of the timer.
+    /// Kind of the senders' timer: its bounds, back-off and probe.
     pub stack: Stack,
     /// Event that ends a back-off: [`BackoffUntil::NewAck`] with timestamps, [`BackoffUntil::NewSample`] without.
     pub backoff_ends: BackoffUntil,
@@ -110,21 +110,21 @@ impl Bottleneck {
 /// Least `4 RTTVAR` of a steady flow, round trips.
 const LEAST_VARIATION: f64 = 0.05;
 
-/// In which regime a flow is, by its fair share in packets per round trip: TAQ's SPK(k), section 2.1 of the paper.
+/// Regime of a flow, by its fair share in packets per round trip: TAQ's SPK(k), section 2.1 of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Regime {
-    /// At most 1: SPK(1), where TCP can go slower only by timeouts.
+    /// A share of at most 1: SPK(1), where TCP can go slower only by timeouts.
     SubPacket,
-    /// At most 4: SPK(4), where a loss can hardly be repaired without a timeout.
+    /// A share of at most 4: SPK(4), where a loss can hardly be repaired without a timeout.
     SmallPacket,
-    /// Below 10, an initial window: SPK(10), where flows lose when they start.
+    /// A share below 10, an initial window: SPK(10), where flows lose when they start.
     FewPackets,
     /// 10 and more.
     Normal,
 }
 
 impl Regime {
-    /// Of a share in packets per round trip, which is a number.
+    /// Finds the regime of a share in packets per round trip. The share is a number, not NaN.
     #[must_use]
     pub const fn of(share_packets_per_rtt: f64) -> Self {
         match share_packets_per_rtt {
@@ -135,7 +135,7 @@ impl Regime {
         }
     }
 
-    /// In words.
+    /// Names the regime in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -170,7 +170,7 @@ pub struct OperatingPoint {
     pub class: Regime,
     /// The flow's chain.
     pub chain: Stationary,
-    /// Its silences, epochs.
+    /// Silences of a flow, in epochs.
     silences: Option<Silences>,
 }
 
@@ -205,8 +205,8 @@ impl OperatingPoint {
         self.silences.as_ref().map_or(0.0, |s| s.per_epoch() / self.rtt_s)
     }
 
-    /// Share of the flows to which nothing has come for more than `x_s` seconds, at a moment; that is also the share of
-    /// slices of `x_s` seconds in which a flow gets nothing.
+    /// Share of the flows that at a moment have received nothing for more than `x_s` seconds; also the share of slices
+    /// of `x_s` seconds in which a flow gets nothing. NaN gives NaN; a negative time counts as 0.
     #[must_use]
     pub fn silent_longer_than(&self, x_s: f64) -> f64 {
         // Not f64::max, for which NaN is 0.
@@ -231,18 +231,18 @@ struct Filled {
 }
 
 impl Filled {
-    /// What flows that lose `loss` would get through over what the link carries, less 1: falls with the loss.
+    /// Goodput of flows that lose `loss`, over the link's rate, less 1: falls with the loss.
     fn excess(&self, loss: f64) -> Result<f64> {
         let sent = stationary(self.back, self.settings, loss)?.packets_per_epoch();
         Ok(sent * (1.0 - loss) / self.share - 1.0)
     }
 }
 
-/// What becomes of the windows of all flows.
+/// Case of the windows of all flows together.
 enum Demand {
-    /// They fit into path and buffer, and fill so many seconds of the link.
+    /// All windows fit into path and buffer, and fill the link for `windows_s` seconds.
     Fits { windows_s: f64 },
-    /// They do not.
+    /// The windows overflow path and buffer, so packets are lost.
     Fills(Filled),
 }
 
@@ -378,7 +378,7 @@ mod tests {
         assert!(loses_at_least(&thin(10), 0.0).is_err() && loses_at_least(&thin(10), 1.0).is_err());
     }
 
-    /// What is no time has no share; what is less than none at all is none.
+    /// A time that is no number has no share; a negative time counts as 0.
     #[test]
     fn a_time_that_is_no_number_has_no_share() {
         let point = operating_point(&thin(120)).unwrap();
@@ -413,9 +413,9 @@ mod tests {
         }
     }
 
-    /// What a simulation of the same links lost (docs/explanation/models/operating-point.md): within 0.03. Drop-tail
-    /// with 30 packets of 500 B on 600 kbit/s, propagation 190 to 210 ms, jitter of 0 to 30 ms (15 ms on average),
-    /// ns-2's TCP with SACK.
+    /// Compares with the losses of a simulation of the same links (docs/explanation/models/operating-point.md): within
+    /// 0.03. Drop-tail with 30 packets of 500 B on 600 kbit/s, propagation 190 to 210 ms, jitter of 0 to 30 ms (15 ms
+    /// on average), ns-2's TCP with SACK.
     #[test]
     fn simulated_links() {
         let sample = [0.306, 0.250, 0.203, 0.139, 0.091, 0.051, 0.021];

@@ -1,6 +1,6 @@
-//! What an operator asks of a thin link, concluded from its operating point: is it thin, what does drop-tail do to
-//! those who share it, what would more buffer cost, what would TAQ give with admission control and without, and how far
-//! is the way out.
+//! Answers to an operator's questions about a thin link, concluded from its operating point: is it thin, what does
+//! drop-tail do to those who share it, what would more buffer cost, what would TAQ give with admission control and
+//! without, and how far is the way out. [`plan`] gives them all.
 //!
 //! The questions and thresholds are those of the TAQ paper (Chen, Subramanian, Iyengar and Ford, EuroSys 2014, sections
 //! 2, 4.3 and 5); the answers are ours: the chain of [`crate::operating`] for drop-tail, arithmetic for rounds and for
@@ -67,14 +67,14 @@ impl Default for TaqLimits {
 pub enum DropTailBuffer {
     /// Packets.
     Packets(u32),
-    /// What the link sends in a time, at least 4 packets.
+    /// Packets that the link sends in this time, at least 4.
     Time(Duration),
 }
 
 /// A link, its users, and what they want of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedLink {
-    /// Its rate.
+    /// Rate of the link.
     pub rate: Rate,
     /// A full packet, headers included.
     pub packet: Bytes,
@@ -82,13 +82,13 @@ pub struct SharedLink {
     pub rtt: Duration,
     /// The queue there is.
     pub buffer: DropTailBuffer,
-    /// Who shares the link.
+    /// Users that share the link.
     pub users: u32,
     /// Connections each of them has at a time.
     pub connections: u32,
     /// Share of the users that fetch something at a time, above 0 and at most 1.
     pub busy: f64,
-    /// What a connection fetches, on average.
+    /// Mean size of an object that a connection fetches.
     pub object: Bytes,
     /// TCP of the senders: Linux, with timestamps, or that of the RFCs and ns-2, without.
     pub stack: Stack,
@@ -121,7 +121,7 @@ impl SharedLink {
         ((f64::from(self.users) * self.busy).ceil() as u32).max(1)
     }
 
-    /// Their connections.
+    /// Connections of the busy users, at a time.
     #[must_use]
     pub fn flows(&self) -> u32 {
         self.busy_users().saturating_mul(self.connections)
@@ -160,7 +160,7 @@ impl SharedLink {
         (f64::from(flows) * self.object_s()).max(2.0 * self.rtt.as_secs_f64() + self.object_s())
     }
 
-    /// This link with so many flows and a queue of so many packets.
+    /// This link with `flows` flows and a queue of `buffer_packets` packets.
     fn bottleneck(&self, flows: u32, buffer_packets: u32) -> Bottleneck {
         Bottleneck {
             packet: self.packet,
@@ -174,17 +174,17 @@ impl SharedLink {
         }
     }
 
-    /// Where they meet.
+    /// Operating point of `flows` flows with a queue of `buffer_packets` packets.
     fn point(&self, flows: u32, buffer_packets: u32) -> Result<OperatingPoint> {
         operating_point(&self.bottleneck(flows, buffer_packets))
     }
 
-    /// Whether so many flows with a queue of so many packets lose [`P_THRESH`] or more.
+    /// Tells whether `flows` flows with a queue of `buffer_packets` packets lose [`P_THRESH`] or more.
     fn past_tipping(&self, flows: u32, buffer_packets: u32) -> Result<bool> {
         loses_at_least(&self.bottleneck(flows, buffer_packets), P_THRESH)
     }
 
-    /// As [`Outlook::of`] the operating point, which is not needed for it.
+    /// Verdict as [`Outlook::of`] gives it, without computing the whole operating point.
     fn verdict(&self, flows: u32) -> Result<Outlook> {
         if self.fetch_s(flows) > self.patience.as_secs_f64() {
             return Ok(Outlook::TooMany);
@@ -221,12 +221,12 @@ impl SharedLink {
     }
 }
 
-/// What is to be expected of a link with drop-tail, from good to bad.
+/// Verdict on a link with drop-tail, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outlook {
-    /// More than [`FEW_PACKETS`] per round trip for each flow.
+    /// A flow has more than [`FEW_PACKETS`] per round trip.
     Fine,
-    /// No more than that, so that losses cost timeouts; less than [`P_THRESH`] is lost.
+    /// A flow has at most [`FEW_PACKETS`] per round trip, so that losses cost timeouts; less than [`P_THRESH`] is lost.
     SmallPackets,
     /// [`P_THRESH`] is lost, or more: timeouts repeat, and which packet is lost no longer matters.
     PastTipping,
@@ -238,7 +238,7 @@ impl Outlook {
     /// All, from good to bad.
     pub const ALL: [Self; 4] = [Self::Fine, Self::SmallPackets, Self::PastTipping, Self::TooMany];
 
-    /// Of an operating point at which a fetch takes `fetch_s` seconds on average, and users wait for `patience_s`.
+    /// Verdict at an operating point where a fetch takes `fetch_s` seconds on average, and users wait for `patience_s`.
     #[must_use]
     pub fn of(point: &OperatingPoint, fetch_s: f64, patience_s: f64) -> Self {
         if fetch_s > patience_s {
@@ -252,7 +252,7 @@ impl Outlook {
         }
     }
 
-    /// In a word or two.
+    /// Names the verdict in a word or two.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -269,9 +269,9 @@ impl Outlook {
 pub struct LargerBuffer {
     /// Packets.
     pub packets: u32,
-    /// What a packet waits in it, s.
+    /// Delay of a packet in the full buffer, s.
     pub delay_s: f64,
-    /// What the smallest object takes: to connect and to ask is a round trip each, both through the queue.
+    /// Time to fetch the smallest object, s: to connect and to ask is a round trip each, both through the queue.
     pub smallest_fetch_s: f64,
 }
 
@@ -280,12 +280,13 @@ pub struct LargerBuffer {
 pub struct DrrRounds {
     /// A full packet of each flow: `N S / C`, s.
     pub round_s: f64,
-    /// Longest time in which nothing comes to a user, at most: [`SILENT_ROUNDS`], and two round trips for who begins
-    /// anew.
+    /// Longest time in which nothing comes to a user, at most: [`SILENT_ROUNDS`], and two round trips for a user that
+    /// begins anew.
     pub silence_s: f64,
     /// Mean time of a fetch, s.
     pub fetch_s: f64,
-    /// Wait of a full packet of a long transfer, s: senders keep so many packets in the queue, least and most.
+    /// Wait of a full packet of a long transfer, s, by the packets that senders keep in the queue: least and most
+    /// ([`IN_QUEUE`]).
     pub wait_s: (f64, f64),
     /// Whether all that wants to wait fits into the memory there is.
     pub fits: bool,
@@ -310,7 +311,7 @@ pub struct AdmissionLimit {
 /// How to a better verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exit {
-    /// What is reached, or something better.
+    /// Verdict to reach, or a better one.
     pub to: Outlook,
     /// Most users at this rate; 0 if even one has too many connections.
     pub users: u32,
@@ -318,7 +319,7 @@ pub struct Exit {
     pub rate: Option<Rate>,
 }
 
-/// All that is concluded.
+/// Every conclusion about a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Users at a time.
@@ -331,13 +332,13 @@ pub struct Plan {
     pub share_bps: f64,
     /// `C RTT / (S N)`: packets per round trip without any queue.
     pub share_packets: f64,
-    /// What is to be expected.
+    /// Verdict on the link under drop-tail.
     pub verdict: Outlook,
     /// The link under drop-tail; its share is with the queue full.
     pub point: OperatingPoint,
     /// Stalls of users under drop-tail.
     pub stalls: Stalls,
-    /// More of drop-tail's buffer; none if the loss is below [`P_THRESH`] as it is, or with no buffer.
+    /// Drop-tail with a larger buffer; none if the loss is below [`P_THRESH`] as it is, or with no buffer.
     pub larger_buffer: Option<LargerBuffer>,
     /// TAQ without admission control.
     pub rounds: DrrRounds,
@@ -350,7 +351,7 @@ pub struct Plan {
     pub exits: Vec<Exit>,
 }
 
-/// What is to be expected of `link`.
+/// Draws the conclusions about `link`.
 ///
 /// # Errors
 /// A quantity outside its domain.

@@ -1,4 +1,4 @@
-//! What sharing one link costs, whatever the transport: an M/G/1 queue of transfers. They come at random moments
+//! Cost of sharing one link, whatever the transport: an M/G/1 queue of transfers. They come at random moments
 //! (Poisson), each with a size of its own, and the link serves one byte after another at its full rate.
 //!
 //! - Processor sharing (PS), what a fair queue comes to: a transfer of x bytes takes `x / (C (1 - rho))` in the mean,
@@ -50,10 +50,10 @@ pub enum Sizes {
     },
 }
 
-/// The same in three kinds: Pareto is the bounded law with its end at infinity, one size is a list.
+/// Law of sizes in three kinds: Pareto is the bounded law with its end at infinity, one size is a list.
 #[derive(Clone, Debug)]
 enum Law {
-    /// In rising order.
+    /// Sizes of a list, in rising order.
     Atoms(Vec<f64>),
     Exponential {
         mean: f64,
@@ -313,7 +313,7 @@ impl SharedQueue {
         (1.0 - self.load) + self.arrivals() * self.law.rest(x)
     }
 
-    /// In bytes of the link's time.
+    /// Wait of a transfer of `x` bytes under SRPT before its first byte, in bytes of the link's time.
     fn srpt_wait(&self, x: f64) -> f64 {
         let free = self.free(x);
         let of_smaller = match &self.law {
@@ -324,7 +324,8 @@ impl SharedQueue {
         self.arrivals() * work / (2.0 * of_smaller * free)
     }
 
-    /// In bytes of the link's time.
+    /// Time of a transfer of `x` bytes under SRPT from its first byte on, interruptions included, in bytes of the
+    /// link's time.
     fn srpt_service(&self, x: f64) -> f64 {
         if let Law::Atoms(list) = &self.law {
             // rho is constant between two sizes.

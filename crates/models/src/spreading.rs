@@ -28,7 +28,7 @@ use moments::Moments;
 /// The most segments of a transfer, and of a window: memory grows with their square, to 13 MB here.
 pub const MOST_SEGMENTS: usize = 1024;
 
-/// What a timeout does to the timer of the next one.
+/// Effect of a timeout on the timer of the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backoff {
     /// Only the single segment of a window of one doubles the timer, each time it is lost; a timeout of a larger window
@@ -50,7 +50,7 @@ pub struct Parameters {
     pub rtt_s: f64,
     /// `T0`: the retransmission timer before any back-off, in seconds; at least the RTT.
     pub rto_s: f64,
-    /// What a timeout does to the next.
+    /// Effect of a timeout on the timer of the next one.
     pub backoff: Backoff,
 }
 
@@ -85,15 +85,16 @@ pub struct Spreading {
     rto_s: f64,
     /// `T(B_j^1)` by `j`, from 0.
     fresh: Vec<Moments>,
-    /// The same entered by a timeout.
+    /// `T(B_j^1)` by `j`, from 0, entered by a timeout.
     backed_off: Vec<Moments>,
-    /// By `c + m` and `m`: `c` segments are lost and `m` more are sent in pairs; what takes all that is lost then,
-    /// after a timeout: `sum_t P_{t,m} T(B_{c+t}^1)`.
+    /// Time that all lost segments take after a timeout, by `c + m` and `m`, where `c` segments are lost and `m` more
+    /// are sent in pairs: `sum_t P_{t,m} T(B_{c+t}^1)`.
     pairs: Vec<Vec<Moments>>,
 }
 
 impl Spreading {
-    /// For transfers of up to `most` segments: takes a time and memory that grow with the square of `most`.
+    /// Prepares the recursion for transfers of up to `most` segments: takes a time and memory that grow with the square
+    /// of `most`.
     ///
     /// # Errors
     /// If `loss` is not in 0 <= loss < 1/2, `rtt_s` not above 0, `rto_s` below `rtt_s`, or `most` not in 1 to 1024.
@@ -150,12 +151,13 @@ impl Spreading {
         self.pairs.push(row);
     }
 
-    /// What is left after a timeout of `lost` segments and those lost of `sent` more in pairs.
+    /// Time to repair `lost` segments and those lost of `sent` more in pairs, after a timeout.
     fn lost(&self, lost: usize, sent: usize) -> Moments {
         self.pairs[lost + sent][sent]
     }
 
-    /// As [`Self::lost`] with the rest of one window and a second window after it; either may end with half a pair.
+    /// Time to repair the losses as [`Self::lost`] gives it, with the rest of one window and a second window after it.
+    /// Either window may end with half a pair.
     fn lost_of_two(&self, lost: usize, rest: usize, next: usize) -> Moments {
         if rest % 2 == 1 && next % 2 == 1 {
             let sent = rest + next - 2;
@@ -296,14 +298,14 @@ impl Spreading {
     }
 }
 
-/// What is left, by the distance `x - k` of the last loss from the first: those two, and of the segments between them
-/// each lost with probability `p`; for distances below `i`.
+/// Time to repair the losses, by the distance `x - k` of the last loss from the first: those two, and of the segments
+/// between them each lost with probability `p`; for distances below `i`.
 fn between(by_lost: &[Moments], i: usize, p: f64) -> Vec<Moments> {
     let mut left: Vec<Moments> = by_lost[..=i].to_vec();
     let mut out = vec![left[1]];
     for sent in 0..i.saturating_sub(1) {
         out.push(left[2]);
-        // One more segment between.
+        // The next distance has one more segment between the two losses.
         for lost in 2..i - sent {
             left[lost] = left[lost].with_probability(1.0 - p) + left[lost + 1].with_probability(p);
         }

@@ -45,7 +45,7 @@ const OPEN_DOMAIN: &str = "0 <= loss < 0.5 for a chain with an open last stage, 
 const T0_MAX: f64 = 1e6;
 const T0_DOMAIN: &str = "1 <= t0 <= 1000000 epochs: no timer runs out before an answer can come";
 
-/// What ends the back-off of a timer.
+/// Event that ends the back-off of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackoffUntil {
     /// Any new ACK: memory through `S_1`. Stacks with timestamps (RFC 7323), where a retransmission gives a valid
@@ -81,7 +81,7 @@ impl BackoffUntil {
     }
 }
 
-/// What a fast retransmission can repair.
+/// Losses that a fast retransmission can repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastRetransmit {
     /// One loss in a window of 4 and more, the paper's assumption for windows of up to 6.
@@ -92,7 +92,7 @@ pub enum FastRetransmit {
     Sack,
 }
 
-/// What happens to a timer that expires again and again.
+/// Growth of a timer that expires again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Back {
     /// Figure 4: `b0`, and `b*` for all that has memory. For `p < 1/2`.
@@ -104,7 +104,7 @@ pub enum Back {
     Capped(u32),
 }
 
-/// What a chain is made of.
+/// Parameters of a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Greatest window, packets; 4 to [`WMAX`].
@@ -114,9 +114,9 @@ pub struct Settings {
     /// A wait before the timer's, epochs, 1 to 10^6, after which a packet is sent and nothing backed off: a tail loss
     /// probe (RFC 8985). It is a stage of its own before the others.
     pub probe_epochs: Option<f64>,
-    /// What ends a back-off.
+    /// Event that ends a back-off.
     pub backoff_ends: BackoffUntil,
-    /// What a fast retransmission repairs.
+    /// Losses that a fast retransmission can repair.
     pub repair: FastRetransmit,
 }
 
@@ -136,11 +136,11 @@ impl Default for Settings {
 /// A stage of the back-off, as shares of all epochs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stage {
-    /// Its timer, epochs: `2^k T0`.
+    /// Timer of the stage, epochs: `2^k T0`.
     pub timer_epochs: f64,
-    /// Whether it is a tail loss probe, not a timeout.
+    /// Whether the stage is a tail loss probe, not a timeout.
     pub probe: bool,
-    /// Whether it stands for all stages from here on, each `p` times as often as the one before.
+    /// Whether the stage stands for all stages from here on, each `p` times as often as the one before.
     pub open: bool,
     /// Mean idle epochs of a visit.
     pub mean_idle_epochs: f64,
@@ -233,8 +233,8 @@ fn backed_off(
 }
 
 impl Stage {
-    /// A stage of `visits`; with a `ratio`, for its timer and the double, and so on, each so much rarer than the one
-    /// before.
+    /// A stage of `visits`; with a `ratio`, the stages of its timer, of the double and so on in one, each rarer than
+    /// the one before by the ratio.
     fn new(timer_epochs: f64, ratio: Option<f64>, visits: f64) -> Self {
         let mean = ratio.map_or(1.0, |r| (1.0 - r) / (1.0 - 2.0 * r));
         let mean_idle_epochs = timer_epochs * mean - 1.0;
@@ -252,7 +252,7 @@ impl Stage {
 }
 
 impl Stationary {
-    /// From visits to shares.
+    /// Turns visits into shares.
     fn normalised(mut self) -> Self {
         self.sent[0] = self.stages.iter().map(|s| s.idle).sum();
         let total: f64 = self.sent.iter().sum();
@@ -310,7 +310,7 @@ impl Stationary {
         self.loss
     }
 
-    /// What it is made of.
+    /// Parameters of the chain.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
@@ -354,9 +354,9 @@ pub fn tipping_point(backoff_ends: BackoffUntil) -> f64 {
     0.5 * (low + high)
 }
 
-/// The same in closed form, where `packets` in a row have to arrive to end a back-off: `1 - 2^(-1/packets)`, so 0.1091
-/// with memory through `S_3` (6 packets), 0.2063 through `S_2` (3), 1/2 through `S_1` (1). The first explains the
-/// threshold of 0.1 that the paper found by experiment.
+/// The tipping point in closed form, where `packets` in a row have to arrive to end a back-off: `1 - 2^(-1/packets)`,
+/// so 0.1091 with memory through `S_3` (6 packets), 0.2063 through `S_2` (3), 1/2 through `S_1` (1). The first explains
+/// the threshold of 0.1 that the paper found by experiment.
 ///
 /// # Errors
 /// `packets` of 0.

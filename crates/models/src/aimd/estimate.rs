@@ -1,5 +1,5 @@
-//! What an adaptive sender has to learn: the greatest round-trip time, which must be forgotten when the path changes
-//! (9), or in its stead the throughput before and after a backoff (10).
+//! Estimates of an adaptive sender: the greatest round-trip time, which must be forgotten when the path changes (9), or
+//! instead of it the throughput before and after a backoff (10).
 //!
 //! Shorten and Leith, sections IV.D and V. Both equations are lost in the copy at hand. Of (9) the text says: fading
 //! memory, reset at each congestion event, a coefficient below 1 that corresponds to the filter of srtt (gain 1/8).
@@ -15,13 +15,13 @@ pub enum Fade {
     /// `RTTmax <- RTTmin + gamma (RTTmax - RTTmin)`: as H-TCP of the same group does (there with 0.95). The first
     /// reading.
     TowardsMin {
-        /// What is kept of the excess.
+        /// Part of the excess that is kept at an event, 0 to 1.
         gamma: f64,
     },
     /// `RTTmax <- gamma RTTmax + (1 - gamma) srtt`: the other reading. A queue that never empties holds srtt, and so
     /// RTTmax, up.
     TowardsSrtt {
-        /// What is kept of the old value.
+        /// Part of the old value that is kept at an event, 0 to 1.
         gamma: f64,
     },
 }
@@ -45,8 +45,8 @@ impl Fade {
     }
 }
 
-/// What is left of an excess of RTTmax over RTTmin after `events` congestion events without a queue: `gamma^events`.
-/// The same for both readings, since srtt is RTTmin then.
+/// Part of an excess of RTTmax over RTTmin that is left after `events` congestion events without a queue:
+/// `gamma^events`. Both readings give it, since srtt is RTTmin then.
 ///
 /// # Errors
 /// A coefficient not in 0 <= gamma <= 1.
@@ -110,13 +110,13 @@ pub struct ThroughputBackoff {
 }
 
 impl ThroughputBackoff {
-    /// At the lower limit, with no event seen.
+    /// Starts at the lower limit, with no event seen.
     #[must_use]
     pub const fn new(limits: BackoffRange, reset: Option<Reset>) -> Self {
         Self { limits, reset, beta: limits.lo(), last_before: None, events: 0 }
     }
 
-    /// The same from `beta` on.
+    /// Starts at the factor `beta` instead of the lower limit.
     ///
     /// # Errors
     /// A factor outside the limits.

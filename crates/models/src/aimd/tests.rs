@@ -164,7 +164,7 @@ mod tables {
         assert_eq!(after(0.8, 49, Some(Reset::HTCP)), 0.8);
         assert_eq!(after(0.8, 50, Some(Reset::HTCP)), 0.5);
         near(after(0.8, 51, Some(Reset::HTCP)), 2.0 / 3.0, 1e-12);
-        // So does a throughput that has changed by more than 20 %, and 15 % does not.
+        // A throughput that has changed by more than 20 % resets the factor too; 15 % does not.
         let mut adapting =
             ThroughputBackoff::new(BackoffRange::PAPER, Some(Reset::HTCP)).starting_at(0.8).unwrap();
         assert_eq!(adapting.on_congestion(1000.0, 1000.0).unwrap(), 0.8);
@@ -246,8 +246,8 @@ mod unsynchronised {
         window: f64,
     }
 
-    /// From one congestion event to the next: who loses is cut, then all grow until the windows fill the pipe again.
-    /// Gives by what factor the sum was cut.
+    /// Walks from one congestion event to the next: who loses is cut, then all grow until the windows fill the pipe
+    /// again. Gives by what factor the sum was cut.
     fn event(flows: &mut [Flow], full: f64, rng: &mut fastrand::Rng) -> f64 {
         for flow in flows.iter_mut() {
             if rng.f64() < flow.lambda {

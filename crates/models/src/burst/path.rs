@@ -9,16 +9,16 @@ use crate::domain::within;
 /// One link, the same both ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Its rate; at least 1 kbit/s.
+    /// Rate of the hop; at least 1 kbit/s.
     pub rate: Rate,
-    /// Its propagation one way; at most 1000 s.
+    /// Propagation time one way; at most 1000 s.
     pub delay: Duration,
 }
 
-/// What lies between sender and receiver.
+/// Path between sender and receiver, and the sizes of the packets on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// From the sender on; 1 to 16.
+    /// Hops from the sender on; 1 to 16.
     pub hops: Vec<Hop>,
     /// A data packet with its headers; up to 65 535 bytes.
     pub data: Bytes,
@@ -68,7 +68,7 @@ impl Path {
     fn check(&self) -> Result<()> {
         within("hops", self.hops.len() as f64, 1.0..=16.0, "1 to 16 hops")?;
         for hop in &self.hops {
-            // So that 100 000 round trips fit into 64 bits of nanoseconds.
+            // The bounds let 100 000 round trips fit into 64 bits of nanoseconds.
             within("rate", hop.rate.as_bps() as f64, 1000.0.., "a rate of at least 1 kbit/s")?;
             within("delay", hop.delay.as_secs_f64(), 0.0..=1000.0, "at most 1000 s")?;
         }

@@ -12,7 +12,7 @@ pub struct Pareto {
 }
 
 impl Pareto {
-    /// With its least value and its shape.
+    /// Makes the law with its least value and its shape.
     ///
     /// # Errors
     /// If one is not a finite number above 0.

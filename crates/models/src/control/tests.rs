@@ -46,7 +46,7 @@ mod tables {
             near(control.spectral_radius(Feedback::Prompt), rho, 5e-5);
             assert_eq!(control.stability(Feedback::Prompt), verdict, "{n} {alpha} {beta}");
             assert_eq!(control.sufficient_stable(), verdict == Stable, "with equal gains (2) is exact");
-            // The same loop as a list of gains: the sum of ten times 0.1 is not quite 1.
+            // A list of gains gives the same loop: the sum of ten times 0.1 is not quite 1.
             let listed = Control::new(vec![Gains { alpha, beta }; n], 40.0, 50.0).unwrap();
             assert_eq!(listed.stability(Feedback::Prompt), verdict);
             near(listed.spectral_radius(Feedback::Prompt), rho, 5e-5);
@@ -311,7 +311,8 @@ mod eigenvalues {
         assert!(seen.iter().all(|kinds| kinds[0] > 300 && kinds[1] >= 5 && kinds[2] > 300), "{seen:?}");
     }
 
-    /// As in the notes: 20000 random points, 0 mismatches between each criterion and the closed form's modulus.
+    /// Repeats the check of the notes: 20000 random points, 0 mismatches between each criterion and the closed form's
+    /// modulus.
     #[test]
     fn criteria_against_moduli() {
         let seed = 20_000;

@@ -15,7 +15,7 @@ use crate::{Error, Result as Of};
 pub struct Refused {
     /// The argument.
     pub parameter: &'static str,
-    /// Its value, and what was expected.
+    /// Value of the argument, and what was expected.
     pub problem: String,
 }
 
@@ -164,7 +164,7 @@ fn place(slots: &[Parameter], argument: Argument) -> usize {
     slots.iter().position(|p| p.name == name).unwrap_or_else(|| panic!("{name} is no argument of this model"))
 }
 
-/// Up to here every whole number is an f64.
+/// Greatest number up to which every whole number is an f64.
 const EXACT: u64 = 1 << 53;
 
 impl<'a> Arguments<'a> {

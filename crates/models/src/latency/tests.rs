@@ -60,7 +60,7 @@ fn without_loss_it_is_slow_start() {
         near(got.slow_start_s, rounds * 0.1, 1e-12);
         near(got.transfer_s(), rounds * 0.1, 1e-12);
         assert_eq!((got.slow_start_packets, got.loss_s, got.avoidance_s), (packets as f64, 0.0, 0.0));
-        // And so it is in the limit.
+        // A loss near zero gives the same in the limit.
         lossless.flow.loss = 1e-12;
         near(cardwell(&lossless).unwrap().total_s(), 0.1 + rounds * 0.1, 1e-6);
     }
@@ -103,8 +103,9 @@ fn a_long_transfer_goes_at_the_rate_of_a_long_flow() {
     }
 }
 
-/// More to send, a longer path, a longer timer or a smaller first window: later. More loss is later too as long as a
-/// timeout is dearer than a round: the first loss ends a slow start whose rounds the model counts.
+/// A transfer ends later with more to send, a longer path, a longer timer or a smaller first window. More loss makes it
+/// later too as long as a timeout is dearer than a round: the first loss ends a slow start whose rounds the model
+/// counts.
 #[test]
 fn what_makes_it_longer() {
     let total = |t: Transfer| cardwell(&t).unwrap().total_s();
@@ -175,7 +176,7 @@ fn until_it_arrives(p: f64, first_timer_s: f64, cap: f64, rng: &mut fastrand::Rn
     waited
 }
 
-/// What is exact: the handshake, E[d_ss], l_ss.
+/// Checks the exact parts of the model against the process: the handshake, E[d_ss], l_ss.
 #[test]
 fn the_exact_parts_match_the_process() {
     let mut rng = fastrand::Rng::with_seed(SEED);
@@ -218,7 +219,7 @@ fn send(t: &Transfer, rng: &mut fastrand::Rng) -> f64 {
             w += if slow_start { w / t.flow.b } else { 1.0 / t.flow.b };
             continue;
         }
-        // What was lost is repaired first; the packets of the last round are new ones.
+        // Lost packets are repaired first; the packets of the last round are new ones.
         let clocked = arrived.min(left - (size - arrived));
         let duplicates = (0..clocked).take_while(|_| rng.f64() >= t.flow.loss).count() as u64;
         left -= duplicates;

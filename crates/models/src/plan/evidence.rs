@@ -1,10 +1,10 @@
-//! What a conclusion rests on, and how far off it was where it could be compared. The commands of
-//! `docs/how-to/plan.md` make the simulator's runs behind the errors again. Differences are the conclusion less what
-//! was measured, factors the one over the other.
+//! Evidence for each conclusion, and its error where it could be compared. The commands of `docs/how-to/plan.md` make
+//! the simulator's runs behind the errors again. Differences are the conclusion less the measurement, factors the
+//! conclusion over the measurement.
 
 use crate::operating::Stack;
 
-/// What a conclusion rests on.
+/// Source of a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Follows from what was given.
@@ -13,12 +13,12 @@ pub enum Basis {
     Model,
     /// Runs of the simulator.
     Simulation,
-    /// What people go by.
+    /// Rule of thumb in the field.
     RuleOfThumb,
 }
 
 impl Basis {
-    /// In a word or three.
+    /// Names the source in a word or three.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,12 +30,12 @@ impl Basis {
     }
 }
 
-/// What a conclusion rests on, and its error.
+/// Source of a conclusion, and its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// Where it comes from.
+    /// Source of the conclusion.
     pub basis: Basis,
-    /// How far it was from what was measured.
+    /// Error of the conclusion against measurements, in words.
     pub error: &'static str,
 }
 

@@ -15,7 +15,7 @@ use crate::operating::OperatingPoint;
 /// Over this step the silences' distribution is taken as even, s.
 const STEP_S: f64 = 1e-3;
 
-/// Stalls of users with so many connections each.
+/// Stalls of users with several connections each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stalls {
     point: OperatingPoint,
@@ -23,7 +23,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Of users with `connections` flows each, whose silences are those of `point`.
+    /// Stalls of users with `connections` flows each, whose silences are those of `point`.
     #[must_use]
     pub fn new(point: OperatingPoint, connections: u32) -> Self {
         Self { point, connections: i32::try_from(connections).unwrap_or(i32::MAX) }

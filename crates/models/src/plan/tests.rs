@@ -45,7 +45,7 @@ fn admission_by_hand() {
     assert!((few.admission.wait_s.unwrap() - 50.0 * object_s).abs() < 1e-9);
 }
 
-/// The same with four connections each: five rounds of all 400 users, who count once each, are 40 s. The simulator has
+/// Admission with four connections each: five rounds of all 400 users, who count once each, are 40 s. The simulator has
 /// 40.6 to 40.7.
 #[test]
 fn connections_wait_for_admission_each_for_itself() {
@@ -81,7 +81,7 @@ fn the_paper_s_stalls() {
     assert!((0.4..0.8).contains(&half), "{half}");
 }
 
-/// What is concluded holds at what was concluded: no user more, no kbit less, no packet of buffer less.
+/// Checks that a conclusion is tight: no user more, no kbit less, no packet of buffer less.
 #[test]
 fn exits_and_buffers_are_tight() {
     let link = SharedLink { users: 60, ..example() };
@@ -167,8 +167,8 @@ fn stalls_are_probabilities_that_fall_with_length() {
     });
 }
 
-/// The same by events: each flow has silences of the chain's lengths and rates, and deliveries each 10 ms between them;
-/// a user has three, and stalls longer than a limit are counted.
+/// Simulates stalls by events: each flow has silences of the chain's lengths and rates, and deliveries each 10 ms
+/// between them; a user has three, and stalls longer than a limit are counted.
 #[test]
 fn stalls_of_a_pool_beside_a_simulation_by_events() {
     let seed = 23;

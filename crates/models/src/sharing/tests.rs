@@ -36,13 +36,13 @@ fn two_sizes_by_hand() {
     near(q.fifo_mean_s().unwrap(), 3.25, 1e-14);
     near(q.ps_mean_s(), 4.0, 1e-14);
     near(q.ps_s(3.0).unwrap(), 6.0, 1e-14);
-    // The same in bytes and bits: 3 kB at 800 kbit/s, 100 kB a second.
+    // Bytes and bits give the same: 3 kB at 800 kbit/s, 100 kB a second.
     let link = SharedQueue::new(Rate::from_kbps(800), 0.5, Sizes::List(vec![1000.0, 3000.0])).unwrap();
     near(link.srpt_s(3000.0).unwrap(), 33.0 / 700.0, 1e-14);
     near(link.mean_bytes(), 2000.0, 1e-14);
 }
 
-/// With one size nothing overtakes: SRPT is the FIFO of M/D/1, D (1 + rho/(2(1-rho))).
+/// Nothing overtakes where all sizes are one: SRPT is the FIFO of M/D/1, D (1 + rho/(2(1-rho))).
 #[test]
 fn one_size() {
     for load in [0.0, 0.3, 0.9, 0.99] {

@@ -31,7 +31,7 @@ impl Moments {
         }
     }
 
-    /// The same `wait_s` later.
+    /// The time `wait_s` later.
     pub fn after(self, wait_s: f64) -> Self {
         Self {
             weight: self.weight,
@@ -40,7 +40,7 @@ impl Moments {
         }
     }
 
-    /// As a branch taken with this probability, independently.
+    /// The time as a branch taken with this probability, independently.
     pub fn with_probability(self, probability: f64) -> Self {
         let branch = |moment: f64| if probability > 0.0 { probability * moment } else { 0.0 };
         Self { weight: branch(self.weight), first: branch(self.first), second: branch(self.second) }
@@ -58,7 +58,7 @@ impl Moments {
 
 impl Add for Moments {
     type Output = Self;
-    /// Either of two events that exclude each other.
+    /// Joins two events that exclude each other.
     fn add(self, other: Self) -> Self {
         Self {
             weight: self.weight + other.weight,

@@ -8,7 +8,7 @@ use super::{Spreading, segments};
 use crate::Result;
 use crate::domain::within;
 
-/// Up to here the binomial coefficients are exact enough and the sums end soon.
+/// Most segments of these equations: up to here the binomial coefficients are exact enough and the sums end soon.
 const MOST: usize = 64;
 const DOMAIN: &str = "1 <= i <= n <= 64: printed for one window, with binomial coefficients";
 
@@ -32,7 +32,7 @@ pub fn s_no_fr(model: &Spreading, i: usize, n: usize) -> Result<f64> {
     Ok(sum)
 }
 
-/// What fast retransmit saves: equation (3), summed over the number of losses `j`, which it leaves open.
+/// Time that fast retransmit saves: equation (3), summed over the number of losses `j`, which it leaves open.
 ///
 /// Printed without the probabilities of its cases (correction 5): with `weighted` they are put in. It also takes the
 /// timer to fire at `R + T0` whatever is lost first (6).

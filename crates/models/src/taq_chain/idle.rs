@@ -2,7 +2,7 @@
 
 use super::{Stage, Stationary};
 
-/// Waits of an open stage are followed through so many doublings.
+/// Doublings through which the waits of an open stage are followed.
 const OPEN_STAGES: u32 = 900;
 
 impl Stationary {
@@ -43,9 +43,9 @@ impl Stationary {
         quantile_of(self.waits().into_iter(), quantile * self.sent[1])
     }
 
-    /// The same, each wait counted as often as it is long: of the silent flows seen at a moment, a share `quantile` are
-    /// in a wait that is no longer in all. In an open stage close to `p = 1/2` waits are endless; what is beyond 2^900
-    /// T0 is told as that.
+    /// Idle epochs of a timeout's wait that a share `quantile` of the silent flows at a moment do not exceed, so each
+    /// wait counts as often as it is long. In an open stage close to `p = 1/2` waits are endless; a length beyond 2^900
+    /// T0 is given as 2^900 T0.
     #[must_use]
     pub fn idle_quantile_by_time(&self, quantile: f64) -> f64 {
         let by_time = self.waits().into_iter().map(|(idle, visits)| (idle, idle * visits));
@@ -171,7 +171,7 @@ impl Silences {
         self.rays.iter().map(|ray| ray.rate_after(0.0)).sum()
     }
 
-    /// Their mean length, epochs; 0 if there are none.
+    /// Mean length of a silence, epochs; 0 if there are none.
     #[must_use]
     pub fn mean_epochs(&self) -> f64 {
         let rate = self.per_epoch();
@@ -188,7 +188,8 @@ impl Silences {
         })
     }
 
-    /// The same, each counted as often as it is long, as whoever looks at a moment meets it.
+    /// Length in epochs that a share `quantile` of the silences at a moment does not exceed, so each silence counts as
+    /// often as it is long; 0 if there are none.
     #[must_use]
     pub fn quantile_by_time(&self, quantile: f64) -> f64 {
         let all = self.longer_than(0.0);
@@ -198,8 +199,8 @@ impl Silences {
         })
     }
 
-    /// Share of flows to which nothing has come for `epochs` epochs at a moment, which is also the share of slices of
-    /// that length in which a flow gets nothing: the sum over silences of rate times `(length - epochs)`, where that is
+    /// Share of flows that at a moment have received nothing for `epochs` epochs; also the share of slices of that
+    /// length in which a flow gets nothing: the sum over silences of rate times `(length - epochs)`, where that is
     /// positive.
     #[must_use]
     pub fn longer_than(&self, epochs: f64) -> f64 {

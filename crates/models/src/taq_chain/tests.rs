@@ -200,7 +200,7 @@ fn distributions() {
                 "{what}"
             );
             (silent, packets) = (chain.silent(), chain.packets_per_epoch());
-            // What is silent is the sum of the waits, and of the waits that are one longer than none.
+            // The silent share is the sum of the waits, and of the waits that are one longer than none.
             assert!((chain.silent_in_a_row(1) - silent).abs() < 1e-9, "{what}: {}", chain.silent_in_a_row(1));
             assert!(chain.silent_in_a_row(2) <= silent + 1e-12 && chain.silent_in_a_row(0) == 1.0, "{what}");
             let (by_count, by_time) = (chain.idle_quantile(0.9), chain.idle_quantile_by_time(0.9));
@@ -261,7 +261,7 @@ fn silences_by_hand() {
     for (quantile, epochs) in [(0.2, 2.0), (0.3, 4.0), (0.49, 4.0), (0.51, 6.0), (0.68, 6.0), (0.69, 8.0)] {
         close("quantile by time", silences.quantile_by_time(quantile), epochs, 1e-9);
     }
-    // Of all but the first length, which begin half as often, the mean is 4 epochs beyond 2 epochs.
+    // The mean beyond 2 epochs, over all lengths but the first, which begin half as often, is 4 epochs.
     close("longer than 2", silences.longer_than(2.0), rate / 2.0 * 4.0, 1e-12);
     close("longer than 3", silences.longer_than(3.0), rate / 2.0 * 3.0, 1e-12);
 }

@@ -1,4 +1,4 @@
-//! What becomes of a window of `n` packets, and how often each window without memory of a back-off is sent.
+//! Outcomes of a window of `n` packets, and how often each window without memory of a back-off is sent.
 //!
 //! The chain climbs by one state at a time and falls by halving or to a timeout. So what climbs from `n` to `n + 1` is
 //! what falls from above `n` to `n` or below, and from the greatest window downwards each state follows from those
@@ -10,14 +10,14 @@ use super::FastRetransmit;
 /// them.
 const NEGLIGIBLE: f64 = 1e-100;
 
-/// What becomes of the `n` packets of a window.
+/// Probabilities of the outcomes of a window of `n` packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outcome {
-    /// All arrive.
+    /// All packets arrive.
     pub whole: f64,
-    /// Some are lost, and a fast retransmission repairs it.
+    /// Some packets are lost, and a fast retransmission repairs the loss.
     pub halved: f64,
-    /// The timer has to.
+    /// Some packets are lost, and only the timer repairs the loss.
     pub timeout: f64,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn climb(outcomes: &[Outcome]) -> Vec<f64> {
     let halved = |visits: &[f64], from: usize, to: usize| -> f64 {
         (from..=to.min(top)).map(|m| visits[m] * outcomes[m].halved).sum()
     };
-    // Of what falls from above n: all timeouts, and the halvings of n + 1 .. 2 n + 1, which end at n or below, but not
+    // Sums the falls from above n: all timeouts, and the halvings of n + 1 .. 2 n + 1, which end at n or below, but not
     // below 2.
     let (mut timeouts, mut halvings) = (0.0, 0.0);
     for n in (1..top).rev() {

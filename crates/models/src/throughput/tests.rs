@@ -36,7 +36,7 @@ fn padhye_at_two_percent_by_hand() {
     near(tfrc(0.02, 0.1, 1.0).unwrap(), 73.249, 1e-3);
 }
 
-/// The same path with Wmax = 6: Q(6): q^6 = .885842: .058808 (1 + .941192 * .058808) / .114158 = .543660. RTTs: .75 +
+/// Padhye's path with Wmax = 6: Q(6): q^6 = .885842: .058808 (1 + .941192 * .058808) / .114158 = .543660. RTTs: .75 +
 /// 49/6 + 2 = 10.916667. B = (49 + 6 + .543660/.98) / (1.0916667 + .543660 * 1.0416663) = 55.554755 / 1.6579791 =
 /// 33.5075.
 #[test]
@@ -64,7 +64,7 @@ fn without_loss_the_window_limits() {
     near(padhye(&flow(1.0 - 1e-9, 0.1, 1.0, 1.0)).unwrap(), 1.0 / 64.0, 1e-6);
 }
 
-/// At a small loss the three laws are one: the full form falls to the short one and both to Mathis as sqrt(p), since a
+/// Three laws are one at a small loss: the full form falls to the short one and both to Mathis as sqrt(p), since a
 /// timeout costs Q T0 = 3 sqrt(3bp/8) p T0 a packet.
 #[test]
 fn the_laws_agree_at_small_loss() {
@@ -146,7 +146,7 @@ fn domains_are_stated() {
     }
 }
 
-/// What one cycle of Padhye's process was: packets sent, packets that came, rounds, whether it ended in a timeout.
+/// One cycle of Padhye's process: packets sent, packets that came, rounds, whether it ended in a timeout.
 struct Cycle {
     sent: u64,
     came: u64,
@@ -202,7 +202,7 @@ struct Run {
     throughput: f64,
     window: f64,
     sent: f64,
-    /// Of the cycles, the share that ends in a timeout.
+    /// Share of the cycles that end in a timeout.
     timeouts: f64,
     /// The relative standard error of the send rate, from twenty parts of the run.
     error: f64,

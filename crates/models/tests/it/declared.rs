@@ -43,7 +43,7 @@ fn every_model_answers_at_its_examples() {
     }
 }
 
-/// Not of laws of sizes, whose ranges are those of a class in Python.
+/// Laws of sizes are left out: their ranges are those of a class in Python.
 #[test]
 fn numbers_outside_their_range_are_refused_by_name() {
     let (mut checked, mut wrong) = (0, Vec::new());

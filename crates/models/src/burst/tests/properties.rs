@@ -1,4 +1,4 @@
-//! What holds of every window and every path; the corners of the domain.
+//! Properties of every window and every path, and the corners of the domain.
 
 use narrows_units::{Bytes, Duration, Rate};
 
@@ -127,7 +127,7 @@ fn a_file_takes_as_long_as_its_events() {
     }
 }
 
-/// With sizes of nothing the time is the rounds: a window a round trip.
+/// A path on which sizes take no time makes a file take its rounds: a window a round trip.
 #[test]
 fn without_serialization_a_file_takes_its_rounds() {
     let hop = Hop { rate: Rate::from_kbps(1), delay: Duration::from_millis(50) };
@@ -160,7 +160,7 @@ fn bolder_is_not_slower() {
     }
 }
 
-/// At any setting: an ACK takes the window to the threshold or by a packet, whichever is more; only the printed forms
+/// An ACK takes the window to the threshold or by a packet, whichever is more, at any setting; only the printed forms
 /// shrink it, by a packet at most, and never below one.
 #[test]
 fn windows_stay_windows() {

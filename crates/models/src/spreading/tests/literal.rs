@@ -1,4 +1,4 @@
-//! What the printed equations come to: the effects named in the notes' table of corrections (section 3.5).
+//! Results of the equations as printed: the effects named in the notes' table of corrections (section 3.5).
 
 use super::super::paper_literal::{Pairs, b, fr_saving, raised, s_no_fr};
 use super::{LOSSES, model, printed};
@@ -53,7 +53,7 @@ fn later_windows() {
     printed(m.b(4, 2).unwrap().mean_s, 0.6615, 4, "B_4^2");
     printed(b(&m, 10, 6).unwrap(), 1.70, 2, "B_10^6 as printed");
     printed(m.b(10, 6).unwrap().mean_s, 1.158, 3, "B_10^6");
-    // What is printed rightly is the same.
+    // Entries without an error in print agree.
     assert_eq!(b(&m, 7, 1).unwrap(), m.b(7, 1).unwrap().mean_s);
     assert_eq!(b(&m, 2, 9).unwrap(), m.b(2, 2).unwrap().mean_s);
     assert!(b(&m, 0, 1).is_err() && b(&m, 11, 1).is_err() && b(&m, 4, 65).is_err());

@@ -51,7 +51,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// When it ends, what is not delivered, whether something new was acknowledged.
+    /// Runs the process to its end: when that is, what is not delivered, whether something new was acknowledged.
     fn run(mut self, first: First, i: usize, n: usize, timer: u64) -> (u64, usize, bool, bool) {
         self.send_first(first, n.min(i), n);
         let (mut deadline, mut cumulative, mut after_last) = (timer, 0, 0);
@@ -181,7 +181,7 @@ fn as_rfc_6298_backs_off() {
     }
 }
 
-/// Below 1/16, where the doubled timer has the fourth moment that the error of a variance needs.
+/// Losses below 1/16, where the doubled timer has the fourth moment that the error of a variance needs.
 #[test]
 fn variances() {
     for backoff in [Backoff::SingleSegment, Backoff::EveryTimeout] {

@@ -2,7 +2,8 @@
 
 use super::{Backoff, LOSSES, made, model, printed};
 
-/// By loss: `D_n^n`, `S_n^n` without and with fast retransmit, `S_i^10`, `B_n^n`, `B_n^1`; for 1 to 10 segments.
+/// Printed values by loss: `D_n^n`, `S_n^n` without and with fast retransmit, `S_i^10`, `B_n^n`, `B_n^1`; for 1 to 10
+/// segments.
 #[rustfmt::skip]
 #[expect(clippy::approx_constant, reason = "1.4142 is a time")]
 const ROWS: [[[f64; 10]; 6]; 3] = [
@@ -135,7 +136,8 @@ fn every_timeout_doubles() {
     }
 }
 
-/// Without loss one round trip, with spreading nine tenths more, and slow start's rounds from a window of one.
+/// A transfer without loss takes one round trip, with spreading nine tenths more, and slow start's rounds from a window
+/// of one.
 #[test]
 fn without_loss() {
     let m = model(0.0, 10);

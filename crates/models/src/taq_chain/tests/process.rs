@@ -91,8 +91,8 @@ impl Flow {
     }
 }
 
-/// What is counted in a block: epochs by packets sent, silences, their length, what of it is beyond 20 epochs, and
-/// times at which two and eight silent epochs begin.
+/// Counts of a block: epochs by packets sent, silences, their length, its part beyond 20 epochs, and times at which two
+/// and eight silent epochs begin.
 #[derive(Clone, Default)]
 struct Counts {
     epochs: f64,
@@ -127,7 +127,7 @@ fn block(flow: &mut Flow, mut counts: Counts) -> Counts {
             counts.sent[0] += timer - 1.0;
             counts.sent[1] += 1.0;
             for (sum, row) in counts.in_a_row.iter_mut().zip([2, 8]) {
-                // Of 1, .. L silent epochs, those that have so many more behind them.
+                // Counts the silent epochs of 1 to L that have `row` - 1 or more silent epochs behind them.
                 *sum += (1..=timer as usize - 1).filter(|first| first + row <= timer as usize).count() as f64;
             }
             flow.window = 1;
@@ -152,7 +152,7 @@ fn agrees(what: &str, blocks: &[Counts], of: impl Fn(&Counts) -> f64, expected: 
     let mean = blocks.iter().map(&of).sum::<f64>() / epochs;
     let n = blocks.len() as f64;
     let spread: f64 = blocks.iter().map(|b| (of(b) - mean * b.epochs).powi(2)).sum();
-    // What is rare may not have come at all: at least the error of a count of ones.
+    // A rare event may be missing from the run: the error is at least that of a count of ones.
     let error = ((n / (n - 1.0) * spread).sqrt() / epochs).max((expected / epochs).sqrt());
     assert!(
         (mean - expected).abs() <= 3.0 * error + 1e-9,
@@ -207,7 +207,7 @@ fn other_windows_and_timers() {
     }
 }
 
-/// As the operating point uses it.
+/// Runs the chain with the settings that the operating point uses.
 #[test]
 fn probes_and_selective_acknowledgments() {
     for (backoff_ends, p) in
