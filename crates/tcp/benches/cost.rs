@@ -1,5 +1,5 @@
-//! What one segment costs both ends together: sent, received, acknowledged, and the ACK taken. `cargo bench -p
-//! narrows-tcp`
+//! Measures the time of one segment at both ends together: sent, received, acknowledged, and the ACK taken. `cargo
+//! bench -p narrows-tcp`
 //!
 //! A window of segments goes round between two ends; one in so many is lost, at random.
 

@@ -53,7 +53,7 @@ pub struct DeliverySample {
     pub segments: u32,
     /// The RTT sample it gives, if it comes from data that was sent only once; above zero.
     pub rtt: Option<Duration>,
-    /// No loss is known: no recovery is under way, neither fast recovery nor that after a time-out.
+    /// Whether no loss is known: no recovery is under way, neither fast recovery nor that after a time-out.
     pub open: bool,
 }
 
@@ -93,7 +93,7 @@ dispatched! {
         /// The rate at which to pace, if it wants pacing.
         fn pacing_rate(&self, window: &Window, config: &Config) -> Option<Rate> { None }
 
-        /// What it has estimated, for probes; `None` if it estimates nothing, or has not begun to.
+        /// The estimates of the congestion control, for probes; `None` if it estimates nothing, or has not begun to.
         fn estimates(&self) -> Option<CcEstimates> { None }
     }
 }
@@ -112,21 +112,21 @@ impl Avoidance {
         let config = Config { congestion, mss, ..Config::preset(Preset::Rfc) };
         Self { cc: AnyCc::new(&config), config: Box::new(config) }
     }
-    /// See [`CongestionControl::on_ack`].
+    /// Grows the window by the data that an ACK acknowledges, as [`CongestionControl::on_ack`].
     pub fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.cc.on_ack(window, &self.config, sample);
     }
-    /// See [`CongestionControl::on_loss`].
+    /// Reduces the window after a loss that is no time-out, as [`CongestionControl::on_loss`].
     pub fn on_loss(&mut self, window: &mut Window, now: Instant, base: f64) {
         self.cc.on_loss(window, &self.config, now, base);
     }
-    /// See [`CongestionControl::on_rto`].
+    /// Sets the threshold after a time-out, as [`CongestionControl::on_rto`].
     pub fn on_rto(&mut self, window: &mut Window, now: Instant, base: f64) {
         self.cc.on_rto(window, &self.config, now, base);
     }
 }
 
-/// What a congestion control that adapts its increase and decrease has estimated.
+/// Estimates of a congestion control that adapts its increase and decrease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CcEstimates {
     /// Segments by which the window grows per round trip.
@@ -199,7 +199,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// An ACK at `ms` of so many segments with this RTT, in the open phase.
+    /// An ACK at `ms` of `segments` segments with this RTT, in the open phase.
     pub(crate) fn delivery(ms: u64, segments: u32, rtt_ms: u64) -> DeliverySample {
         let now = Instant::ZERO + Duration::from_millis(ms);
         DeliverySample { now, segments, rtt: Some(Duration::from_millis(rtt_ms)), open: true }

@@ -29,7 +29,7 @@ pub enum Recovery {
     Sack,
 }
 
-/// What ends the exponential back-off of the RTO.
+/// Event that ends the exponential back-off of the RTO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackoffEnds {
     /// A valid RTT sample, of a segment sent once (Karn's algorithm; RFC 6298, section 3).
@@ -39,7 +39,7 @@ pub enum BackoffEnds {
     NewAck,
 }
 
-/// What becomes of the data in flight when the retransmission timer expires.
+/// Treatment of the data in flight when the retransmission timer expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RtoRecovery {
     /// All unacknowledged data counts as lost and is sent again in order, SACK information is forgotten, and every
@@ -49,13 +49,13 @@ pub enum RtoRecovery {
     /// is (RFC 5681, section 3.1; RFC 6675, section 5.1).
     #[default]
     Scoreboard,
-    /// The same as in Linux: new data leaves first, to tell whether the time-out was needed (F-RTO, RFC 5682, section
-    /// 3), one that was not is undone, and a repair that is lost begins a fast recovery. What is undone is known only
-    /// with [`Config::rack_tlp`].
+    /// As `Scoreboard`, with Linux's ways: new data leaves first, to tell whether the time-out was needed (F-RTO, RFC
+    /// 5682, section 3), one that was not is undone, and a repair that is lost begins a fast recovery. What is undone
+    /// is known only with [`Config::rack_tlp`].
     Frto,
 }
 
-/// What is multiplied with the factor of a loss to give ssthresh.
+/// Quantity that the factor of a loss is multiplied with to give ssthresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReduceFrom {
     /// `FlightSize` (RFC 5681, equation 4).
@@ -65,7 +65,7 @@ pub enum ReduceFrom {
     Cwnd,
 }
 
-/// Which segments give samples of the round-trip time without timestamps.
+/// Segments that give samples of the round-trip time without timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RttSampling {
     /// One segment at a time is timed (RFC 6298, section 3): BSD, ns-2.
@@ -73,14 +73,14 @@ pub enum RttSampling {
     /// Every segment that was sent only once, as in stacks that remember when each was sent.
     #[default]
     EverySegment,
-    /// The same, and an ACK that only SACKs gives a sample too: Linux.
+    /// Every segment that was sent only once, and every ACK that only SACKs such a segment: Linux.
     EveryAck,
 }
 
-/// What restarts the retransmission timer besides an ACK of new data (RFC 6298, 5.3).
+/// Events that restart the retransmission timer besides an ACK of new data (RFC 6298, 5.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartTimer {
-    /// Nothing: RFC 6298, section 5; ns-3.
+    /// No event: RFC 6298, section 5; ns-3.
     Off,
     /// A fast retransmission: ns-2, an option of RFC 6675, section 6.
     #[default]
@@ -119,7 +119,7 @@ pub enum RtoVariance {
     Linux,
 }
 
-/// What [`RtoConfig::min`] bounds.
+/// Quantity that [`RtoConfig::min`] bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RtoFloor {
     /// The whole RTO (RFC 6298, 2.4).
@@ -136,7 +136,7 @@ pub struct RtoConfig {
     pub initial: Duration,
     /// The floor: 1 s (RFC 6298, 2.4); Linux and ns-2 use 0.2 s.
     pub min: Duration,
-    /// What the floor bounds.
+    /// Quantity that the floor bounds.
     pub floor: RtoFloor,
     /// How RTTVAR follows the samples.
     pub variance: RtoVariance,
@@ -148,10 +148,10 @@ pub struct RtoConfig {
     pub ticks: bool,
     /// The largest factor of the back-off: 64 in old stacks.
     pub backoff_limit: u32,
-    /// If the factor exceeds this, SRTT is forgotten and the next sample counts as the first, as RFC 6298, section 5
-    /// allows: 8 in ns-2, `u32::MAX` for never.
+    /// Factor above which SRTT is forgotten and the next sample counts as the first, as RFC 6298, section 5 allows: 8
+    /// in ns-2, `u32::MAX` for never.
     pub forget_above: u32,
-    /// What ends the back-off.
+    /// Event that ends the back-off.
     pub backoff_ends: BackoffEnds,
     /// After how many time-outs in a row the connection fails; `u32::MAX` for never.
     pub retries: u32,
@@ -160,7 +160,7 @@ pub struct RtoConfig {
 /// How ACKs are delayed (RFC 5681, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// An ACK is sent at least for every so many full segments: 2.
+    /// Full segments after which an ACK is sent at the latest: 2.
     pub every: u32,
     /// An ACK is delayed by at most this time: 200 ms in most stacks, below 500 ms by the RFC.
     pub timeout: Duration,
@@ -171,10 +171,10 @@ pub struct DelayedAck {
 /// How a connection begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handshake {
-    /// It exists already.
+    /// The connection exists from the start: no SYN is sent.
     None,
-    /// As with ns-2's one-way agents: a 40-byte SYN is packet 0, its acknowledgment opens the window like any other,
-    /// and no third segment is sent.
+    /// The SYN is data, as with ns-2's one-way agents: 40 bytes are packet 0, whose acknowledgment opens the window
+    /// like any other, and no third segment is sent.
     SynIsPacketZero,
     /// SYN, SYN-ACK, ACK (RFC 9293, section 3.5). SYN and SYN-ACK are retransmitted.
     #[default]
@@ -226,11 +226,12 @@ pub enum SwsAvoidance {
     /// When nothing is outstanding and it is half of the largest window offered, or after the override time-out. So do
     /// Windows hosts, as far as their maker tells ("Silly Window Syndrome Prevention Timer").
     Rfc,
-    /// When it is half of the largest window offered, or with nothing outstanding after the persist timer, of 5 s at
-    /// least: FreeBSD's `tcp_output`.
+    /// A window is filled when it is half of the largest one offered, or with nothing outstanding after the persist
+    /// timer, of 5 s at least: FreeBSD's `tcp_output`.
     Bsd,
-    /// Behind a full segment that leaves at the same time, or with nothing outstanding after the probe timer: Linux's
-    /// `tcp_snd_wnd_test` asks for the whole next segment, and `tcp_mss_split_point` cuts what follows at the window.
+    /// A window is filled behind a full segment that leaves at the same time, or with nothing outstanding after the
+    /// probe timer: Linux's `tcp_snd_wnd_test` asks for the whole next segment, and `tcp_mss_split_point` cuts what
+    /// follows at the window.
     Linux,
 }
 
@@ -277,11 +278,11 @@ pub struct Config {
     pub initial_window: InitialWindow,
     /// The initial ssthresh in segments; infinite by RFC 5681.
     pub initial_ssthresh: f64,
-    /// Which start-up.
+    /// Start-up: growth of the window until the first loss.
     pub startup: StartupKind,
     /// The settings of start-ups.
     pub start: StartConfig,
-    /// Which congestion control.
+    /// Congestion control.
     pub congestion: CcKind,
     /// The settings of congestion controls.
     pub cc: CcConfig,
@@ -295,20 +296,20 @@ pub struct Config {
     pub dsack: bool,
     /// RACK and tail loss probes (RFC 8985); needs [`Recovery::Sack`].
     pub rack_tlp: bool,
-    /// What is multiplied with the factor of a loss to give ssthresh.
+    /// Quantity that the factor of a loss is multiplied with to give ssthresh.
     pub reduce_from: ReduceFrom,
     /// Proportional rate reduction while recovering (RFC 9937); needs [`Recovery::Sack`].
     pub prr: PrrBound,
-    /// In a recovery only the first partial ACK restarts the retransmission timer, not each of them: the "Impatient"
+    /// Only the first partial ACK of a recovery restarts the retransmission timer, not each of them: the "Impatient"
     /// variant of NewReno (RFC 3782, section 4), which RFC 6582, section 3.2, step 3 prescribes.
     pub impatient: bool,
-    /// What restarts the retransmission timer besides an ACK of new data.
+    /// Events that restart the retransmission timer besides an ACK of new data.
     pub restart_timer: RestartTimer,
     /// The retransmission timer.
     pub rto: RtoConfig,
-    /// What becomes of the data in flight when it expires.
+    /// Treatment of the data in flight when the retransmission timer expires.
     pub rto_recovery: RtoRecovery,
-    /// Which segments give RTT samples without timestamps.
+    /// Segments that give RTT samples without timestamps.
     pub rtt_sampling: RttSampling,
     /// Timestamps option (RFC 7323): every ACK gives a sample.
     pub timestamps: bool,
@@ -322,8 +323,8 @@ pub struct Config {
     pub grow_if_used: bool,
     /// Delayed ACKs; with `None` each segment is acknowledged.
     pub delayed_ack: Option<DelayedAck>,
-    /// Of segments that leave together, every so many bear PSH, and the last of all data does; a segment with PSH is
-    /// acknowledged at once. Linux gives segments to the device at least in pairs, as a TSO packet that ends with
+    /// PSH is set on every n-th segment of those that leave together, and on the last of all data; a segment with PSH
+    /// is acknowledged at once. Linux gives segments to the device at least in pairs, as a TSO packet that ends with
     /// PSH, so that it gets an ACK for each pair. With `u32::MAX` PSH is neither set nor heeded.
     pub push_every: u32,
     /// When a window that is too short for the next segment is filled with a smaller one.
@@ -360,8 +361,8 @@ impl Config {
         if units < u16::MAX as u32 { units as u16 } else { u16::MAX }
     }
 
-    /// What timestamps take of every segment, bytes: 12, padded (RFC 7323, appendix A); 10 where packets are ns-2's
-    /// (`ts_option_size_`).
+    /// Bytes that timestamps take of every segment: 12, padded (RFC 7323, appendix A); 10 where packets are ns-2's
+    /// (`ts_option_size_`); 0 without timestamps.
     #[must_use]
     pub const fn timestamp_bytes(&self) -> u32 {
         match (self.timestamps, self.handshake) {
@@ -407,7 +408,7 @@ pub enum Preset {
     /// A Linux kernel of today.
     #[default]
     Linux,
-    /// What the RFCs recommend and nothing else.
+    /// Recommendations of the RFCs and nothing else.
     Rfc,
 }
 

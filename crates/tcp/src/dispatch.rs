@@ -103,7 +103,7 @@ pub(crate) mod when_changed {
 
 /// A value that is put on the heap at the first event; before, it has no answer.
 pub(crate) mod at_first_event {
-    /// Not in line: senders call it for every acknowledgment, and most have a control that is held in place.
+    /// Kept out of line: senders call it for every acknowledgment, and most have a control that is held in place.
     #[inline(never)]
     pub(crate) fn update<T: Default, R>(kept: &mut Option<Box<T>>, event: impl FnOnce(&mut T) -> R) -> R {
         event(kept.get_or_insert_default())

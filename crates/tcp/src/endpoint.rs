@@ -13,7 +13,7 @@ use crate::receiver::{AckTime, Receiver};
 use crate::sender::{Context, Sender, Timer};
 use crate::{Config, Handshake, Io, Segment, TcpEvent};
 
-/// What an end host has counted since it was made.
+/// Counts of an end host since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
     /// Segments sent with data, retransmissions included.
@@ -30,7 +30,7 @@ pub struct EndpointCounters {
     pub max_backoff: u32,
 }
 
-/// The same as an end keeps it.
+/// Counts of an end host as an end keeps them, in less memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) data_sent: u64,
@@ -78,7 +78,7 @@ enum State {
     SynReceived,
     /// Data may flow.
     Established,
-    /// Both FINs were sent and acknowledged.
+    /// The FINs of both ends were sent and acknowledged.
     Closed,
     /// The connection was given up or reset.
     Failed,
@@ -191,7 +191,8 @@ impl Endpoint {
         (at != Instant::FAR_FUTURE).then_some(at)
     }
 
-    /// The same, with [`Instant::FAR_FUTURE`] for `None`.
+    /// When to call [`Endpoint::wake`]; [`Instant::FAR_FUTURE`] if only a segment or the application can change
+    /// anything.
     #[must_use]
     #[inline]
     pub fn wake_at(&self) -> Instant {
@@ -309,7 +310,7 @@ impl Endpoint {
             }
             self.output(config, now, io);
         } else {
-            // Both ends have opened at the same time.
+            // A SYN without an ACK: the two ends have opened at the same time.
             self.state = State::SynReceived;
             self.with(config, now, io, |sender, cx| sender.answer_syn(cx));
         }
@@ -342,7 +343,7 @@ impl Endpoint {
             Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
         if tcp.flags.has(Flags::ACK) {
             if config.timestamps {
-                // What the ACK lets go echoes its timestamp.
+                // Data that this ACK lets go echoes its timestamp, so the timestamp is noted first.
                 cx.receiver.note_timestamp(tcp);
             }
             self.sender.on_ack(&mut cx, tcp);

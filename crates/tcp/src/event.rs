@@ -1,4 +1,4 @@
-//! What an end host and its driver exchange.
+//! Interface between an end host and its driver.
 
 use narrows_units::{Duration, Ecn};
 use narrows_wire::TcpHeader;
@@ -12,14 +12,14 @@ pub struct Segment {
     pub ecn: Ecn,
 }
 
-/// What has happened at an end host, for applications and probes.
+/// Event at an end host, for applications and probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpEvent {
     /// The handshake is complete, so data may flow.
     Established,
     /// New bytes are in order for the application.
     Delivered {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
     /// The peer acknowledged new data.
@@ -27,13 +27,13 @@ pub enum TcpEvent {
         /// How many bytes.
         bytes: u64,
     },
-    /// There is a new sample of the round-trip time.
+    /// A new sample of the round-trip time was taken.
     RttSample(Duration),
     /// ACKs have shown a loss, and recovery begins.
     FastRetransmit,
     /// A tail-loss probe leaves (RFC 8985, section 7).
     TailProbe,
-    /// That recovery has ended.
+    /// The recovery that `FastRetransmit` began has ended.
     Recovered,
     /// The retransmission timer has expired.
     Timeout {
@@ -44,7 +44,7 @@ pub enum TcpEvent {
     EcnReduced,
     /// The peer has sent everything: its FIN is in order.
     PeerClosed,
-    /// Both directions are closed and acknowledged.
+    /// The directions are both closed and acknowledged.
     Closed,
     /// The connection was given up after too many retries, or reset.
     Failed,

@@ -12,22 +12,22 @@ use crate::{Config, Recovery};
 
 /// The length of a full segment, as long as no larger one was seen: the default MSS of RFC 9293, section 3.7.1.
 const LEAST_FULL_SEGMENT: u32 = 536;
-/// For how many out-of-order ranges memory is kept until the next loss.
+/// Out-of-order ranges for which memory is kept until the next loss.
 const RANGES_KEPT: usize = 8;
 
 /// When to acknowledge a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AckTime {
-    /// Never: it needs no acknowledgment.
+    /// The segment needs no acknowledgment.
     #[default]
     No,
     /// Now.
     Now,
-    /// With the next segment that is sent, or when the delayed ACK is due.
+    /// The ACK goes with the next segment that is sent, or when the delayed ACK is due.
     Delayed,
 }
 
-/// What a segment has brought.
+/// Result of taking a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Received {
     /// New bytes in order.
@@ -64,7 +64,7 @@ pub(crate) struct Receiver {
     stamped: bool,
 }
 
-/// What is known beyond the data in order.
+/// State beyond the data in order; most receivers need none.
 #[derive(Clone, Debug, Default)]
 struct Disorder {
     /// Out-of-order data as [left, right), sorted. The ranges neither touch nor overlap.

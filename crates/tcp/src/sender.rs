@@ -299,7 +299,7 @@ impl Sender {
         una.checked_add_signed(i64::from(seq.distance_from(self.seq(una))))
     }
 
-    /// The same of one that does not lie below snd_una.
+    /// The stream offset of a sequence number that does not lie below snd_una; `None` if it does.
     fn offset_ahead(&self, seq: SeqNum) -> Option<u64> {
         let una = self.board.una();
         u32::try_from(seq.distance_from(self.seq(una))).ok().map(|ahead| una + u64::from(ahead))
@@ -327,7 +327,7 @@ impl Sender {
     pub(super) fn stop_timer(&mut self, timer: Timer) {
         self.set_timer(timer, Instant::FAR_FUTURE);
     }
-    /// When it expires.
+    /// Time at which a timer expires.
     #[inline(always)]
     pub(super) fn timer_at(&self, timer: Timer) -> Instant {
         match (timer, &self.extras) {
@@ -453,8 +453,8 @@ impl Sender {
             && (self.loss.phase != RecoveryPhase::Loss || cx.config.rto_recovery != RtoRecovery::GoBackN)
     }
 
-    /// Whether this is a duplicate ACK: RFC 5681, section 2; with SACK, one that reports new data (RFC 6675, section
-    /// 2).
+    /// Tells whether an ACK is a duplicate: RFC 5681, section 2; with SACK, an ACK that reports new data (RFC 6675,
+    /// section 2).
     fn is_duplicate<I: Io>(&mut self, cx: &Context<'_, I>, tcp: &TcpHeader, delivered: &Delivered) -> bool {
         if cx.recovery() == Recovery::Sack {
             self.peer.sacks |= !tcp.sack.is_empty();

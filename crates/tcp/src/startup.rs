@@ -29,12 +29,12 @@ use paced::Paced;
 use small_segments::SmallSegments;
 use smooth::Smooth;
 
-/// What is known of the round-trip time when a connection begins.
+/// Knowledge of the round-trip time when a connection begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstRtt {
     /// The handshake's, or [`crate::StartConfig::rtt`] where there is none.
     Is(Duration),
-    /// Nothing has measured it.
+    /// The round-trip time was not measured.
     Unknown,
     /// Our SYN or SYN-ACK was sent more than once, so only one thing is known: the path loses packets.
     SynLost,

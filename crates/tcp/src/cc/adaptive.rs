@@ -34,15 +34,15 @@ const HALF: f64 = 0.5;
 const RATIO: f64 = 2.0;
 /// The gain of TCP's smoothed round-trip time (RFC 6298, section 2.3).
 const GAIN: f64 = 0.125;
-/// The form by throughput starts anew after so many back-offs.
+/// Back-offs after which the form by throughput starts anew.
 const ANEW_AFTER: u32 = 50;
-/// It also starts anew if throughput before two back-offs differs by more than this share.
+/// The form by throughput starts anew, too, if throughput before two back-offs differs by more than this share.
 const ANEW_CHANGE: f64 = 0.2;
 /// Rounds after a back-off until throughput shows it: the current one, two with the pause in which the window
 /// shrinks, and the one that is measured.
 const ROUNDS_AFTER: u8 = 4;
 
-/// See the head of the file.
+/// State of adaptive AIMD for one connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveAimd {
     /// The increase per round trip, segments (5).
@@ -58,7 +58,7 @@ pub struct AdaptiveAimd {
     samples: u32,
     /// Back-offs so far.
     events: u32,
-    /// See [`super::Reno`].
+    /// Segments acknowledged since the window last grew (`bytes_acked`, RFC 3465).
     counted: f64,
     throughput: Throughput,
 }
@@ -379,7 +379,7 @@ mod tests {
         // A throughput 21 % less starts anew, 19 % less does not.
         assert!(near(event(&mut cc, &config, 810.0, 810.0), 0.8));
         assert!(near(event(&mut cc, &config, 639.0, 639.0), 0.5));
-        // And so does the 50th back-off after the first.
+        // The 50th back-off after the first starts anew too.
         cc.beta = 0.8;
         while cc.events < ANEW_AFTER {
             assert!(near(event(&mut cc, &config, 639.0, 639.0), 0.8), "{}", cc.events);

@@ -10,10 +10,10 @@ use super::reno::grow;
 use super::{AckSample, CongestionControl, Window};
 use crate::Config;
 
-/// Its settings are the keys `alpha` and `beta`.
+/// State of the control with constant factors, the keys `alpha` and `beta`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Aimd {
-    /// See [`super::Reno`].
+    /// Segments acknowledged since the window last grew (`bytes_acked`, RFC 3465).
     counted: f64,
 }
 

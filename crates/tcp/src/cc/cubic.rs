@@ -54,9 +54,8 @@ impl Cubic {
         self.epoch = Some((now, now));
     }
 
-    /// For how long this stage has lasted. Time in which the window was not used does not count (section 5.8). A
-    /// sender that uses its window gets an ACK at least once per round trip, so a longer gap counts as one round
-    /// trip.
+    /// Time for which this stage has lasted. Time in which the window was not used does not count (section 5.8). A
+    /// sender that uses its window gets an ACK at least once per round trip, so a longer gap counts as one round trip.
     fn elapsed(&mut self, cwnd: f64, now: Instant, srtt: Duration) -> Duration {
         let Some((began, last)) = self.epoch else {
             self.begin(cwnd, now);
@@ -132,7 +131,7 @@ mod tests {
         (a - b).abs() <= 1e-9 * b.abs().max(1.0)
     }
 
-    /// In slow start, with a window of so many segments.
+    /// CUBIC in slow start, with a window of `cwnd` segments.
     fn begun(cwnd: f64) -> (Cubic, Window) {
         (Cubic::default(), Window { cwnd, ssthresh: 2.0 * cwnd })
     }

@@ -33,10 +33,10 @@ const RTT_REF: Duration = Duration::from_millis(100);
 const SCALE: (f64, f64) = (0.1, 2.0);
 /// The share of RTTmax - RTTmin that a back-off leaves (Linux).
 const FADE: f64 = 0.95;
-/// By how much a sample may raise RTTmax (Linux).
+/// Most by which a sample may raise RTTmax (Linux).
 const STEP: Duration = Duration::from_millis(20);
 
-/// See the head of the file.
+/// State of H-TCP for one connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Htcp {
     alpha: f64,
@@ -49,7 +49,7 @@ pub(crate) struct Htcp {
     /// Throughput at that time, segments per second.
     before: f64,
     rounds: RoundTrips,
-    /// See [`super::Reno`].
+    /// Segments acknowledged since the window last grew (`bytes_acked`, RFC 3465).
     counted: f64,
 }
 
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Rounds of 100 ms, and of the longer round trip at the end, with so many segments each.
+    /// Runs rounds of 100 ms, and of the longer round trip at the end, with `segments` segments each.
     fn rounds(h: &mut Htcp, from: u64, segments: u64) -> u64 {
         let mut w = Window { cwnd: 1.0, ssthresh: 1.0 };
         for (i, rtt) in [100, 100, 110, 120, 130].iter().enumerate() {

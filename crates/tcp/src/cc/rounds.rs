@@ -16,7 +16,7 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Whether this delivery ends a round; if so, it belongs to the next one.
+    /// Tells whether this delivery ends a round; if so, the delivery belongs to the next round.
     pub(super) fn on_delivery(&mut self, delivery: &DeliverySample) -> bool {
         let ended = delivery.rtt.is_some_and(|rtt| delivery.now >= self.began + rtt);
         if ended {

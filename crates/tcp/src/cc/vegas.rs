@@ -24,7 +24,7 @@ const ENOUGH: u32 = 3;
 /// Vegas does not shrink the window below two segments, because a single one would wait for a delayed ACK.
 const LEAST: f64 = 2.0;
 
-/// See the head of the file.
+/// State of Vegas for one connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Vegas {
     /// The least RTT of the connection; [`Duration::MAX`] for none.
@@ -33,9 +33,9 @@ pub(crate) struct Vegas {
     least: Duration,
     samples: u32,
     rounds: RoundTrips,
-    /// What the next ACKs may do.
+    /// Verdict of the latest round: the growth that the next ACKs may cause.
     next: Next,
-    /// See [`super::Reno`].
+    /// Segments acknowledged since the window last grew (`bytes_acked`, RFC 3465).
     counted: f64,
 }
 
@@ -131,14 +131,15 @@ mod tests {
         "rfc:congestion=vegas,rtt_sampling=every_segment".parse().unwrap()
     }
 
-    /// In the middle of things: BaseRTT is 100 ms, and a round begins at 1 s.
+    /// Vegas in the middle of a connection: BaseRTT is 100 ms, and a round begins at 1 s.
     fn begun() -> Vegas {
         let mut v = Vegas { base: Duration::from_millis(100), next: Next::Nothing, ..Vegas::default() };
         v.rounds.began = Instant::from_nanos(1_000_000_000);
         v
     }
 
-    /// Rounds of so many ACKs each, 200 ms apart, with these round trips; the window after the first ACK of the next.
+    /// Runs rounds of `acks` ACKs each, 200 ms apart, with these round trips; returns the window after the first ACK of
+    /// the next.
     fn rounds(v: &mut Vegas, w: &mut Window, rtts: &[u64], acks: u64) -> Vec<f64> {
         let (mut ms, mut windows) = (1000, Vec::new());
         for rtt in rtts.iter().chain(rtts.last()) {

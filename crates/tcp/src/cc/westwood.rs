@@ -22,14 +22,14 @@ const PAST: f64 = 0.9;
 /// The share that a loss leaves before there is an estimate.
 const HALF: f64 = 0.5;
 
-/// See the head of the file.
+/// State of Westwood+ for one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Westwood {
     /// The estimate, segments per second; 0 before the first round is over.
     bandwidth: f64,
     rtt_min: Option<Duration>,
     rounds: RoundTrips,
-    /// See [`super::Reno`].
+    /// Segments acknowledged since the window last grew (`bytes_acked`, RFC 3465).
     counted: f64,
 }
 
@@ -47,7 +47,7 @@ impl CongestionControl for Westwood {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
         if first {
-            // What was acknowledged up to now took an unknown time.
+            // The data acknowledged up to the first sample took an unknown time, so the first round begins here.
             self.rounds = RoundTrips { began: delivery.now, segments: 0, rate: 0.0 };
         } else if self.rounds.on_delivery(delivery) {
             let rate = self.rounds.rate;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::delivery;
 
-    /// Rounds of so many segments each, 100 ms long, whose round trip is given.
+    /// Runs rounds of 100 ms, each given by its segments and its round trip.
     fn rounds(w: &mut Westwood, rounds: &[(u64, u64)]) {
         let (mut ms, mut window) = (0, Window { cwnd: 1.0, ssthresh: 1.0 });
         for &(segments, rtt) in rounds {

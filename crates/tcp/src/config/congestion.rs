@@ -20,7 +20,7 @@ pub enum CcKind {
     Cubic,
 }
 
-/// What adaptive AIMD computes its back-off factor from.
+/// Quantity from which adaptive AIMD computes its back-off factor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BetaFrom {
     /// The least and the greatest round-trip time, equation 4.
@@ -46,7 +46,7 @@ pub enum BetaRto {
     /// Half, as in RFC 5681.
     #[default]
     Half,
-    /// As much as after any other loss.
+    /// The share that any other loss leaves.
     Beta,
 }
 

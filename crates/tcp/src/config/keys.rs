@@ -54,7 +54,7 @@ const MOST_MSS: u32 = 65_495;
 const MOST_WINDOW: u32 = 1 << 30;
 /// RFC 5681, section 4.2: an ACK is never delayed for longer.
 const MOST_DELAY: Duration = ms(500);
-/// What may stand in place of a number.
+/// Word for a number without a bound.
 const ENDLESS: &str = "infinite";
 /// `delayed_ack` when the setting does not exist because of it.
 const OFF: &str = "off";
@@ -173,7 +173,7 @@ impl Settings for Config {
         Err(SettingError::new(name, value, expected))
     }
 
-    /// With the value in each preset.
+    /// Writes the table of keys with the value in each preset.
     fn markdown() -> String {
         let names = Preset::ALL.map(|(name, preset)| (format!("`{name}`"), Self::preset(preset)));
         presets(&names.each_ref().map(|(name, config)| (name.as_str(), *config)))
@@ -235,7 +235,7 @@ mod kinds {
         }
     }
 
-    /// What an ACK counts for.
+    /// Segments that an ACK counts for.
     pub(super) struct ByteCounting();
 
     const SEGMENTS: Open = Open(1, ENDLESS);

@@ -181,7 +181,7 @@ const LINUX: Config = Config {
     window_scale: None,
 };
 
-/// What the RFCs recommend, and nothing experimental.
+/// Recommendations of the RFCs, and nothing experimental.
 const RFC: Config = Config {
     // 1500 - 20 (IPv4) - 20 (TCP)
     mss: 1460,

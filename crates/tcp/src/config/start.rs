@@ -2,7 +2,7 @@
 
 use narrows_units::Duration;
 
-/// What follows once B-TCP's cwnd has reached the mice threshold.
+/// Growth of the window once B-TCP's cwnd has reached the mice threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BurstAfter {
     /// Slow start up to ssthresh, as in the dissertation.
@@ -15,10 +15,10 @@ pub enum BurstAfter {
 /// How B-TCP's step is rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BurstStep {
-    /// As in the pseudo-code: the step per round trip is whole and at least 1, and there is none above the threshold.
+    /// The pseudo-code: the step per round trip is whole and at least 1, and there is none above the threshold.
     #[default]
     Guarded,
-    /// As in the dissertation's ns-2 code: a step per ACK of 0 becomes 1, and above the threshold steps are negative.
+    /// The dissertation's ns-2 code: a step per ACK of 0 becomes 1, and above the threshold steps are negative.
     Ns2,
 }
 
@@ -33,7 +33,7 @@ pub struct StartConfig {
     pub burst_f: u32,
     /// B-TCP's mice threshold, segments.
     pub mice_threshold: u32,
-    /// What follows B-TCP's growth.
+    /// Growth of the window once B-TCP's cwnd has reached the mice threshold.
     pub burst_after: BurstAfter,
     /// How B-TCP's step is rounded.
     pub burst_step: BurstStep,

@@ -13,7 +13,7 @@ fn every_key_reads_what_it_prints_in_every_preset() {
                     d.set(key.name, &value).unwrap();
                 }
             }
-            // What is off has no timeout to compare.
+            // A setting that is off has no timeout to compare.
             assert_eq!(d, c, "{to:?} made {from:?}");
         }
     }
@@ -116,8 +116,8 @@ fn the_named_stacks_have_their_published_numbers() {
         [ns2.rto.initial, ns2.rto.min, ns2.rto.granularity, ns2.rto.max],
         [ms(3000), ms(200), ms(10), ms(60_000)]
     );
-    // What TypeId::GetAttribute prints of ns-3.37: ConnTimeout, MinRto, ClockGranularity, DelAckTimeout; ConnCount,
-    // DataRetries, InitialCwnd, DelAckCount, SegmentSize, RcvBufSize.
+    // Values that TypeId::GetAttribute prints of ns-3.37: ConnTimeout, MinRto, ClockGranularity, DelAckTimeout;
+    // ConnCount, DataRetries, InitialCwnd, DelAckCount, SegmentSize, RcvBufSize.
     let delayed = ns3.delayed_ack.unwrap();
     assert_eq!(
         [ns3.syn_timeout, ns3.rto.min, ns3.rto.granularity, delayed.timeout],

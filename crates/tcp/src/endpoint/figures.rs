@@ -1,4 +1,4 @@
-//! What may be asked of an end.
+//! Figures of an end for its driver: counters, window, estimates.
 
 use narrows_units::Duration;
 
@@ -7,7 +7,7 @@ use crate::cc::CcEstimates;
 use crate::{Config, EndpointCounters};
 
 impl Endpoint {
-    /// What this end has counted.
+    /// Counts of this end since it was made.
     #[must_use]
     pub const fn counters(&self) -> EndpointCounters {
         self.counters.told()
@@ -37,7 +37,7 @@ impl Endpoint {
     pub const fn ssthresh(&self) -> f64 {
         self.sender.window().ssthresh
     }
-    /// What congestion control has estimated; `None` if it estimates nothing, or has not begun to.
+    /// The estimates of congestion control; `None` if it estimates nothing, or has not begun to.
     #[must_use]
     pub fn cc_estimates(&self) -> Option<CcEstimates> {
         self.sender.cc_estimates()

@@ -30,7 +30,7 @@ impl Case {
         self.receiver.fill_ack(&self.config, self.now, &mut tcp);
         tcp
     }
-    /// What the ACK after `seq` says: acknowledgment number, then the SACK blocks.
+    /// Takes data that must be acknowledged at once, and returns the ACK: acknowledgment number, then the SACK blocks.
     fn sack(&mut self, seq: u32, payload: u32) -> (u32, Vec<(u32, u32)>) {
         assert_eq!(self.data(seq, payload).ack, AckTime::Now);
         let tcp = self.ack();
@@ -164,7 +164,7 @@ fn the_window_is_scaled_and_kept() {
     assert_eq!(syn.window, u16::MAX, "a SYN's window is not scaled");
     assert_eq!(c.data(1 + (1 << 20), 1).ack, AckTime::Now, "outside");
     assert_eq!(c.ack().sack, SackBlocks::default());
-    // What reaches over the edge is cut: 100 of 200 bytes are within.
+    // A segment that reaches over the edge is cut: 100 of 200 bytes are within.
     c.data(1, (1 << 20) - 100);
     assert_eq!(c.data(1 + (1 << 20) - 100, 200).delivered, 200, "the window moved on with the data");
 }

@@ -11,7 +11,7 @@ use crate::Config;
 pub(super) struct EcnResponse {
     /// Echoes in acknowledgments up to here belong to a congestion that was answered already.
     answered_until: SeqNum,
-    /// Both ends use ECN.
+    /// Whether both ends use ECN.
     on: bool,
     /// The next new segment says that the window was reduced.
     cwr: bool,
@@ -22,7 +22,7 @@ impl EcnResponse {
         Self { answered_until: isn, on: false, cwr: false }
     }
 
-    /// There is no handshake: the peer has our settings.
+    /// Takes the peer's settings to be ours, as there is no handshake.
     pub(super) const fn assume(&mut self, config: &Config) {
         self.on = config.ecn;
     }

@@ -27,12 +27,11 @@ pub(super) struct Extras {
     pub(super) ecn: EcnResponse,
     pub(super) prr: Prr,
     pub(super) small: SmallSegments,
-    /// By how many segments duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section
-    /// 3.2).
+    /// Segments by which duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section 3.2).
     pub(super) inflation: u32,
-    /// Only with RACK and TLP.
+    /// State of RACK and TLP; `None` without them.
     pub(super) rack: Option<Box<Rack>>,
-    /// Only with [`crate::RtoVariance::Linux`], from the first sample on.
+    /// Deviation by [`crate::RtoVariance::Linux`], from the first sample on; `None` with other rules.
     pub(super) spread: Option<Box<Spread>>,
 }
 
@@ -55,8 +54,9 @@ impl Extras {
         }))
     }
 
-    /// Whether these settings ask for more than SACK (RFC 6675), Reno that counts ACKs, and slow start (RFC 5681):
-    /// RACK, rate reduction, pacing, ECN, timestamps, PSH, Nagle's rule, or a rule of Linux for samples and timers.
+    /// Tells whether these settings ask for more than SACK (RFC 6675), Reno that counts ACKs, and slow start (RFC
+    /// 5681): RACK, rate reduction, pacing, ECN, timestamps, PSH, Nagle's rule, or a rule of Linux for samples and
+    /// timers.
     fn are_needed(config: &Config) -> bool {
         let sends = config.recovery == Recovery::Sack
             && config.congestion == CcKind::Reno
@@ -74,8 +74,8 @@ impl Extras {
         !(sends && repairs && says)
     }
 
-    /// A partial ACK of so many segments, without SACK: takes them off the inflation and adds back one segment (RFC
-    /// 6582, section 3.2, step 3). Returns what is left to be taken off cwnd.
+    /// Takes the `acked` segments of a partial ACK without SACK off the inflation, and adds back one segment (RFC 6582,
+    /// section 3.2, step 3). Returns what is left to be taken off cwnd.
     pub(super) fn deflate(&mut self, acked: u32) -> u32 {
         if self.inflation > acked {
             self.inflation -= acked.max(1) - 1;
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(deflated(3), (0, 5));
         assert_eq!(deflated(1), (0, 5), "one off, one added");
         assert_eq!(deflated(0), (0, 5), "part of a segment");
-        // Of 8 segments 5 are taken off the inflation and 3 off cwnd; then one segment is added back.
+        // 8 segments are acknowledged: 5 are taken off the inflation and 3 off cwnd; then one segment is added back.
         assert_eq!(deflated(8), (3, 1));
         assert_eq!(deflated(1), (0, 1));
     }

@@ -3,7 +3,7 @@
 
 use crate::{Config, Recovery, RtoRecovery};
 
-/// What the sender knows of losses; the names are those of Linux (`TCP_CA_Open` and so on).
+/// State of loss recovery; the names are those of Linux (`TCP_CA_Open` and so on).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RecoveryPhase {
     /// No loss is known.
@@ -136,8 +136,8 @@ impl Prr {
         self.out += 1;
     }
 
-    /// An ACK has delivered so many segments: the congestion window that lets `sndcnt` segments leave. `safe`: the pipe
-    /// may grow as in slow start.
+    /// Computes the congestion window that lets `sndcnt` segments leave, after an ACK has delivered `delivered`
+    /// segments. `safe`: the pipe may grow as in slow start.
     pub(super) fn on_delivered(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
         self.delivered += delivered;
         let sndcnt = if pipe > ssthresh {

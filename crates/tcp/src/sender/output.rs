@@ -31,7 +31,7 @@ impl Pacer {
         self.release = self.release.max(at);
     }
 
-    /// Until when the next segment has to wait; `None` if it may leave now.
+    /// Time until which the next segment has to wait; `None` if it may leave now.
     pub(super) fn held_until(&self, now: Instant) -> Option<Instant> {
         (self.release > now).then_some(self.release)
     }
@@ -50,9 +50,9 @@ const RECOVERY_BURST: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) flight: u32,
-    /// By the congestion window.
+    /// Segments that the congestion window allows.
     pub(super) allowed: u32,
-    /// By limited transmit, beyond that.
+    /// Segments that limited transmit allows beyond the congestion window.
     pub(super) limited: u32,
 }
 
@@ -148,7 +148,7 @@ impl Sender {
         sack && room && self.loss.is_recovering() && self.fills_holes(cx) && self.resend_hole(cx)
     }
 
-    /// By how many segments duplicate ACKs inflate the window.
+    /// Segments by which duplicate ACKs inflate the window.
     pub(super) fn inflation(&self) -> u32 {
         self.extras.as_ref().map_or(0, |extras| extras.inflation)
     }

@@ -9,13 +9,13 @@ use crate::{Config, SwsAvoidance};
 /// The peer's window and what its SYN has said.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerState {
-    /// Its receive window, bytes.
+    /// Receive window of the peer, bytes.
     pub(super) window: u32,
     /// The largest payload to send: the smaller of our setting and what timestamps leave of its MSS option (RFC 6691).
     pub(super) mss: u16,
     /// The window scale (RFC 7323).
     shift: u8,
-    /// It has sent SACK blocks.
+    /// Whether the peer has sent SACK blocks.
     pub(super) sacks: bool,
 }
 
@@ -25,14 +25,14 @@ impl PeerState {
         Self { window: u32::from(u16::MAX), mss, shift: 0, sacks: false }
     }
 
-    /// There is no handshake: the peer has our settings.
+    /// Takes the peer's settings to be ours, as there is no handshake.
     pub(super) fn assume(&mut self, config: &Config) {
         self.shift = config.window_shift();
         // As far as the field can tell it.
         self.window = config.receive_window.min(u32::from(u16::MAX) << self.shift);
     }
 
-    /// Its SYN came.
+    /// Takes the options and the window of the peer's SYN.
     pub(super) fn on_syn(&mut self, config: &Config, syn: &TcpHeader) {
         if let Some(mss) = syn.mss {
             let options = config.timestamp_bytes() as u16;
@@ -71,7 +71,7 @@ pub(super) struct SmallSegments {
 pub(super) struct Remainder {
     /// Bytes up to the edge of the window.
     pub(super) usable: u64,
-    /// Nothing is outstanding.
+    /// Whether nothing is outstanding.
     pub(super) idle: bool,
     /// This call has sent a segment of new data before.
     pub(super) follows: bool,

@@ -189,9 +189,9 @@ fn dsack_of(tcp: &TcpHeader) -> Option<(SeqNum, SeqNum)> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     window: Window,
-    /// When its first retransmission left.
+    /// Time at which the first retransmission of the recovery left.
     at: Instant,
-    /// No answer has shown yet whether the time-out was needed.
+    /// Whether no answer has shown yet if the time-out was needed.
     open: bool,
     /// New data may leave before what counts as lost (step 2b).
     new_first: bool,
@@ -201,9 +201,9 @@ pub(super) struct Before {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer<'a> {
     pub(super) tcp: &'a TcpHeader,
-    /// Whether it acknowledges new data cumulatively.
+    /// Whether the ACK acknowledges new data cumulatively.
     pub(super) advances: bool,
-    /// Whether it SACKs new data.
+    /// Whether the ACK SACKs new data.
     pub(super) sacks: bool,
 }
 
@@ -233,8 +233,8 @@ impl Sender {
         }
     }
 
-    /// With SACK: so many segments were delivered. A loss may be known now, or fewer segments be in the network. For
-    /// `safe` see [`Prr::on_delivered`].
+    /// Takes `delivered` segments as delivered, with SACK. A loss may be known now, or fewer segments be in the
+    /// network. For `safe` see [`Prr::on_delivered`].
     #[inline(always)]
     pub(super) fn on_delivered<I: Io>(&mut self, cx: &mut Context<'_, I>, delivered: u32, safe: bool) {
         // DupAcks >= DupThresh or IsLost(HighACK + 1) (RFC 6675, section 5).
@@ -258,7 +258,7 @@ impl Sender {
     /// The number of segments from which ssthresh is computed.
     pub(super) fn reduction_base(&self, config: &Config) -> f64 {
         match config.reduce_from {
-            // What limited transmit has sent does not count (RFC 3042; RFC 5681, section 3.2).
+            // Segments sent by limited transmit do not count (RFC 3042; RFC 5681, section 3.2).
             ReduceFrom::FlightSize => {
                 f64::from(self.board.outstanding().saturating_sub(u32::from(self.loss.limited_sent)))
             }
@@ -427,7 +427,7 @@ impl Sender {
         }
     }
 
-    /// For how long a segment is waited for after it was sent; `None` without RACK.
+    /// Time for which a segment is waited for after it was sent; `None` without RACK.
     pub(super) fn rack_patience(&self, config: &Config) -> Option<Duration> {
         self.rack().map(|rack| self.patience(config, rack))
     }
@@ -641,9 +641,9 @@ impl Sender {
         true
     }
 
-    /// Nothing is outstanding and the peer's window has no room for the next segment: what it has room for leaves. If
-    /// it is closed, a byte that the peer has already makes it announce its window again. The interval doubles like the
-    /// RTO, and the sender never gives up (RFC 9293, section 3.8.6.1).
+    /// Sends what the peer's window has room for, when nothing is outstanding and the next segment does not fit. If the
+    /// window is closed, a byte that the peer has already makes it announce its window again. The interval doubles like
+    /// the RTO, and the sender never gives up (RFC 9293, section 3.8.6.1).
     fn probe_window<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         let fits = self.usable().min(self.unsent()).min(self.peer.mss.into());
         if fits > 0 {
@@ -798,7 +798,7 @@ impl Sender {
         self.board.first_sent().unwrap_or(cx.now) + self.rto.timeout(&cx.config.rto)
     }
 
-    /// Nothing hints at a loss.
+    /// Tells whether nothing hints at a loss.
     pub(super) fn is_calm(&self) -> bool {
         self.loss.is_open() && self.board.sacked() == 0
     }

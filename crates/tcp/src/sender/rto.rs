@@ -21,7 +21,7 @@ pub(crate) struct Rto {
     factor: u32,
     /// Time-outs since the last ACK of new data.
     retries: u16,
-    /// There is no sample, because the SYN was lost.
+    /// Whether the SYN was lost, so that it gave no sample.
     syn_lost: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Rto {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
     mdev4: u64,
-    /// Its greatest value in this round trip, and no less than the floor.
+    /// Greatest `mdev4` in this round trip, and no less than the floor.
     most4: u64,
     /// The round trip ends when more than this is acknowledged.
     round_end: u64,
@@ -62,7 +62,7 @@ impl Rto {
         if config.ticks && config.granularity.as_nanos() > 0 { config.granularity.as_nanos() } else { 1 }
     }
 
-    /// What bounds the deviation from below, in units.
+    /// Lower bound of the deviation, in units.
     fn floor(config: &RtoConfig) -> u64 {
         match config.floor {
             RtoFloor::Whole => 0,
@@ -130,7 +130,7 @@ impl Rto {
         })
     }
 
-    /// For how long to set the timer (RFC 6298, 2.4 and 2.5).
+    /// Time to set the timer for (RFC 6298, 2.4 and 2.5).
     pub(crate) fn timeout(&self, config: &RtoConfig) -> Duration {
         (self.base(config) * u64::from(self.factor)).min(config.max)
     }

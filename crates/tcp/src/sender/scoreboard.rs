@@ -26,7 +26,7 @@ pub(crate) const FIN: u8 = 32;
 /// One sent segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentSegment {
-    /// When it was last sent.
+    /// Time at which the segment was last sent.
     pub(crate) sent: Instant,
     /// The low half of its first stream offset.
     low: u32,
@@ -36,7 +36,7 @@ pub(crate) struct SentSegment {
 }
 
 impl SentSegment {
-    /// Its length in sequence space.
+    /// Length of the segment in sequence space.
     fn seq_len(&self) -> u64 {
         u64::from(self.len) + u64::from(self.flags & (SYN | FIN) != 0)
     }
@@ -50,13 +50,13 @@ impl SentSegment {
 pub(crate) struct Delivered {
     /// Segments.
     pub(crate) segments: u32,
-    /// Their payload bytes.
+    /// Payload bytes of the segments.
     pub(crate) bytes: u64,
     /// When the first of them that was sent only once left.
     pub(crate) sent: Option<Instant>,
     /// When the timed segment left, if it is among them.
     pub(crate) timed: Option<Instant>,
-    /// Some of them were retransmitted.
+    /// Whether some of the segments were retransmitted.
     pub(crate) retransmitted: bool,
     /// Facts that only RACK reads, for senders that have it.
     pub(crate) rack: Option<RackDelivered>,
@@ -76,7 +76,7 @@ pub(crate) struct Newest {
 pub(crate) struct RackDelivered {
     /// The one sent last (RFC 8985, section 6.2, step 2).
     pub(crate) newest: Option<Newest>,
-    /// Whether that was a retransmission.
+    /// Whether the newest was a retransmission.
     pub(crate) newest_again: bool,
     /// The highest end among them (RFC 8985, section 6.2, step 3).
     pub(crate) highest: u64,
@@ -213,7 +213,7 @@ pub(crate) struct Scoreboard {
     /// How many segments count as sent. The others, up to snd_max, are sent again in order (go-back-N): this is
     /// snd_nxt.
     next: u32,
-    /// How many there are.
+    /// Number of segments.
     len: u32,
 }
 
@@ -232,14 +232,14 @@ struct Marks {
     retrans: u32,
     /// Segments that are lost and not sent again.
     pending: u32,
-    /// No pending segment lies below this offset, which never lies below `una`.
+    /// Lower bound of the offsets of pending segments, never below `una`.
     pending_from: u32,
-    /// Below this offset everything that is not SACKed is marked lost. It never lies below `una` either.
+    /// Offset below which everything that is not SACKed is marked lost, never below `una`.
     lost_below: u32,
     /// `HighRxt` (RFC 6675): the highest offset sent again in this recovery, which has set it when it began. It may lie
     /// below `una`.
     high_rxt: u32,
-    /// What was SACKed.
+    /// Ranges that were SACKed.
     ranges: SackRanges,
 }
 
@@ -263,7 +263,7 @@ impl Flight {
 }
 
 impl Marks {
-    /// None yet; this is snd_una.
+    /// Marks of a flight without marked segments; `una` is snd_una.
     fn new(una: u64) -> Self {
         let una = una as u32;
         Self { pending_from: una, lost_below: una, high_rxt: una, ..Self::default() }
@@ -343,7 +343,7 @@ impl Scoreboard {
         self.segment(0).map(|segment| segment.sent)
     }
 
-    /// Nothing was sent before `offset`.
+    /// Starts at `offset`, before which nothing was sent.
     pub(crate) fn start(&mut self, offset: u64) {
         debug_assert!(self.flight.is_none());
         self.una = offset;
@@ -462,8 +462,8 @@ impl Scoreboard {
         }
     }
 
-    /// Of the segments from index `from` on which a block tells that ends at `right`: the index after the last, and
-    /// where they begin and end. A segment in which the block ends has not arrived as a whole.
+    /// Finds the whole segments that a SACK block covers from index `from` up to the offset `right`: the index after
+    /// the last, and where they begin and end. A segment in which the block ends has not arrived as a whole.
     fn whole_segments(&self, from: usize, right: u64) -> (usize, u64, u64) {
         let mut to = self.index(right);
         if to > 0
@@ -613,7 +613,7 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing counts as lost any more.
+    /// Takes all marks of loss away.
     pub(crate) fn unmark_lost(&mut self) {
         let Some(Flight { ring, marks }) = self.flight.as_deref_mut() else { return };
         for segment in ring {

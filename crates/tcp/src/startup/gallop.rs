@@ -30,7 +30,7 @@ pub(crate) struct Gallop {
     base: Duration,
     /// The least RTT of this round; [`Duration::MAX`] if there was none.
     current: Duration,
-    /// By which share of a doubling the window grows in this round.
+    /// Share of a doubling by which the window grows in this round.
     share: f64,
     /// A loss has ended it.
     off: bool,

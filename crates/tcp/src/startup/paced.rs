@@ -17,9 +17,9 @@ use crate::cc::{AckSample, Window};
 /// A paced start, or pacing for the whole connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Paced {
-    /// It lasts for the whole connection.
+    /// Whether pacing lasts for the whole connection.
     whole: bool,
-    /// A loss has come.
+    /// Whether a loss was seen.
     lost: bool,
 }
 

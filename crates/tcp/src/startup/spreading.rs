@@ -33,7 +33,7 @@ pub struct InitialSpreading(State);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// There is no connection yet.
+    /// No connection exists yet.
     #[default]
     Idle,
     /// R0 is known, and nothing was sent.
@@ -42,7 +42,7 @@ enum State {
     Spreading(Box<Slots>),
     /// Segments leave as the window allows.
     Over,
-    /// They do, and as R0 is unknown the initial window is small.
+    /// Segments leave as the window allows; as R0 is unknown, the initial window is small.
     Blind,
 }
 
@@ -53,7 +53,7 @@ struct Slots {
     first: Instant,
     /// The time over which they are spread.
     r0: Duration,
-    /// How many there are.
+    /// Number of slots.
     n: u32,
     /// How many segments have left.
     sent: u32,
@@ -146,7 +146,7 @@ mod tests {
         (spreading, config)
     }
 
-    /// When each of so many segments leaves, from `from` on, if all are there.
+    /// Times at which the segments of a window leave, from `from` on, if all are there.
     fn instants(
         spreading: &mut InitialSpreading,
         config: &Config,

@@ -60,7 +60,7 @@ fn packet_zero_is_acknowledged_late_where_acks_are_delayed() {
     wire.run();
     // 50 + 200 + 50 ms; two, acknowledged together, open the window to 3.
     assert_eq!(wire.data(Side::A), [(300, 1), (300, 2), (400, 3), (400, 4)]);
-    // Who has something to say answers first.
+    // An end with something to say answers first.
     let mut wire = Wire::new(config, WirePath::delay_ms(50), |_, _, _| SegmentFate::Pass);
     wire.act(Side::A, Act::Open);
     wire.run_until(Instant::ZERO + Duration::from_millis(60));
@@ -207,7 +207,7 @@ fn a_shut_window_is_probed() {
     assert_eq!(end.backoff(), 1);
 }
 
-/// Without a window for a whole segment and nothing out, what fits goes.
+/// A small window is filled if it cannot hold a whole segment and nothing is out.
 #[test]
 fn a_small_window_is_used() {
     let config = Config { mss: 1000, receive_window: 300, ..rfc("") };

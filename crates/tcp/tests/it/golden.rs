@@ -72,7 +72,7 @@ fn picture(name: &str, settings: &str) -> String {
     )
 }
 
-/// What must hold whatever the picture says.
+/// Checks the bounds that every picture must keep.
 fn check(name: &str, config: &Config, wire: &Wire<'_>) {
     let total = RATE.bytes_in(STEP * SAMPLES).get() / 1000;
     let delivered = wire.delivered(Side::B) / u64::from(config.mss);

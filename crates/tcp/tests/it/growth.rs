@@ -67,7 +67,7 @@ fn rfc_3465_counts_bytes() {
 #[test]
 fn rfc_5681_congestion_avoidance() {
     let w = no_loss("initial_window=8,initial_ssthresh=8,delayed_ack=off,byte_counting=per_ack", 11);
-    // So many ACKs as whole segments fit, of 1 / cwnd each: a little less than one segment a round.
+    // The window grows by 1 / cwnd for each ACK, one ACK a whole segment: a little less than one segment a round.
     assert!(w.windows(2).all(|w| (0.85..=1.0).contains(&(w[1] - w[0]))), "{w:?}");
 }
 

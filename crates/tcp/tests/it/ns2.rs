@@ -6,7 +6,7 @@ use crate::common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::{Config, Preset, Recovery};
 use narrows_units::{Duration, Instant, Rate};
 
-/// What our sender does: times in 0.1 ms and packets.
+/// Segments that our sender sends: times in 0.1 ms and packets.
 fn ours(recovery: Recovery, lost: &[usize], packets: u64) -> Vec<(u64, u32)> {
     let config = Config { mss: 1000, recovery, receive_window: 1_000_000, ..Config::preset(Preset::Ns2) };
     let path = WirePath { delay: Duration::from_millis(50), rate: Some(Rate::from_kbps(1000)), header: 40 };
@@ -43,7 +43,7 @@ fn newreno_two_losses_in_a_window() {
     assert_eq!(ours(Recovery::NewReno, &[8, 9], 24), theirs(ns2));
 }
 
-/// Both in windows so small that limited transmit has to bring the third duplicate.
+/// Packets 4 and 8 are lost in windows so small that limited transmit has to bring the third duplicate.
 #[test]
 fn newreno_small_windows() {
     let ns2 = "0:0 1006:1 1006:2 2093:3 2093:4 2176:5 2176:6 3179:7 3179:8 3346:9 3429:10 4266:4 5352:8 \

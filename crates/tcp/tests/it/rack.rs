@@ -29,7 +29,7 @@ fn timeouts(wire: &Wire<'_>) -> usize {
     wire.count(Side::A, |e| matches!(e, TcpEvent::Timeout { .. }))
 }
 
-/// What was sent after the first flight.
+/// Data segments sent after the first flight.
 fn later(wire: &Wire<'_>) -> Vec<(u64, u32)> {
     wire.data(Side::A).into_iter().filter(|s| s.0 > 0).collect()
 }

@@ -4,7 +4,8 @@
 use crate::common::{Act, SegmentFate, Side, Wire, WirePath};
 use narrows_tcp::TcpEvent;
 
-/// What the sender of `segments` sends after its first window, if the first copies of `lost` are lost.
+/// Runs a transfer of `segments` in which the first copies of `lost` are lost. Returns the segments sent after the
+/// first window, and the number of timeouts.
 fn after_loss(settings: &str, segments: u64, lost: &[u32]) -> (Vec<(u64, u32)>, usize) {
     let config = format!("rfc:handshake=none,delayed_ack=off,byte_counting=per_ack,mss=1000,{settings}");
     let config: narrows_tcp::Config = config.parse().expect("settings of a test");
@@ -31,8 +32,8 @@ fn after_loss(settings: &str, segments: u64, lost: &[u32]) -> (Vec<(u64, u32)>, 
 
 #[test]
 fn rfc_3042_two_duplicates_send_two_segments() {
-    // Of three segments the first is lost. The two duplicate ACKs let 4 and 5 go; theirs are the third and fourth,
-    // and the first is sent again after two round trips, not after the RTO of 1 s.
+    // The first of three segments is lost. The two duplicate ACKs let 4 and 5 go; theirs are the third and fourth, and
+    // the first is sent again after two round trips, not after the RTO of 1 s.
     for recovery in ["newreno", "sack"] {
         let with = after_loss(&format!("initial_window=3,recovery={recovery}"), 5, &[1]);
         assert_eq!(with, (vec![(100, 4), (100, 5), (200, 1)], 0), "{recovery}");
@@ -56,7 +57,8 @@ fn rfc_6582_a_partial_ack_repairs_the_next_hole() {
 
 #[test]
 fn rfc_2581_reno_leaves_recovery_with_the_first_hole() {
-    // The same losses: Reno takes the ACK up to 4 as the end, and 4 needs three more duplicates or the timer.
+    // The first copies of 1 and 4 are lost: Reno takes the ACK up to 4 as the end, and 4 needs three more duplicates or
+    // the timer.
     let (sent, _) = after_loss("initial_window=8,recovery=reno", 15, &[1, 4]);
     let fourth = sent.iter().find(|s| s.1 == 4).map(|s| s.0);
     assert!(fourth > Some(200), "{sent:?}");

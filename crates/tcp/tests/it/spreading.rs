@@ -23,7 +23,7 @@ fn slots(from: u64, apart: u64, segments: u32) -> Vec<(u64, u32)> {
 
 const WHOLE: fn(Side, Instant, &narrows_tcp::Segment) -> SegmentFate = |_, _, _| SegmentFate::Pass;
 
-/// A client that opens and has so many bytes to send.
+/// A client that opens and has `bytes` to send.
 fn writing(bytes: u64) -> Wire<'static> {
     let mut wire = Wire::new(config(""), WirePath::delay_ms(50), WHOLE);
     wire.act(Side::A, Act::Open);
@@ -31,7 +31,7 @@ fn writing(bytes: u64) -> Wire<'static> {
     wire
 }
 
-/// The same, and at `at_ms` it has so many more; all of it is over.
+/// A client that opens and writes `bytes`, and at `at_ms` writes `more`; runs until nothing happens any more.
 fn writing_twice(bytes: u64, at_ms: u64, more: u64) -> Wire<'static> {
     let mut wire = writing(bytes);
     wire.run_until(ms(at_ms));
@@ -200,7 +200,7 @@ fn other_handshakes() {
         wire.data(side).iter().map(|s| s.0).collect::<Vec<_>>()
     };
     let spread = |apart: u64| (0..10).map(|k| 300 + apart * k).collect::<Vec<_>>();
-    // ns-2's packet 0 tells R0 to who sends it, as its ACK does.
+    // A receiver of ns-2's packet 0 learns no R0 from it; only the sender does, by its ACK.
     assert_eq!(first("handshake=syn_is_packet_zero", Side::A), spread(10));
     assert_eq!(first("handshake=syn_is_packet_zero", Side::B)[..4], [300, 300, 300, 400]);
     assert_eq!(first("handshake=syn_is_packet_zero,start_rtt=200ms", Side::B), spread(20));

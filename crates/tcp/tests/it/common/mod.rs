@@ -9,12 +9,12 @@ use narrows_tcp::{Config, Endpoint, Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::Flags;
 
-/// Which end.
+/// End of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// The first.
+    /// The first end.
     A,
-    /// The second.
+    /// The second end.
     B,
 }
 
@@ -25,31 +25,31 @@ impl Side {
     }
 }
 
-/// What becomes of a segment.
+/// Fate of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentFate {
-    /// It arrives.
+    /// The segment arrives.
     Pass,
-    /// It does not.
+    /// The segment is lost.
     Drop,
-    /// It arrives twice.
+    /// The segment arrives twice.
     Twice,
-    /// It arrives so much later.
+    /// The segment arrives later by this time.
     Late(Duration),
-    /// It arrives with a mark: congestion experienced (RFC 3168).
+    /// The segment arrives with a mark: congestion experienced (RFC 3168).
     Mark,
 }
 
 /// One line of the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoggedSegment {
-    /// When it left.
+    /// Time at which the segment left.
     pub at: Instant,
-    /// Who sent it.
+    /// End that sent the segment.
     pub from: Side,
-    /// What.
+    /// The segment itself.
     pub segment: Segment,
-    /// What became of it.
+    /// Fate of the segment.
     pub fate: SegmentFate,
 }
 
@@ -265,18 +265,18 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// What an application does.
+/// Act of an application.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
     /// Opens actively.
     Open,
-    /// Writes so many bytes.
+    /// Writes this many bytes.
     Write(u64),
     /// Closes.
     Close,
 }
 
-/// Which segment of 1000 bytes this is, from 1; the first byte is 1001.
+/// Number of a segment of 1000 bytes, from 1; the first byte is 1001.
 fn number(segment: &Segment) -> u32 {
     (segment.tcp.seq.0 - 1001) / 1000 + 1
 }
