@@ -1,4 +1,4 @@
-//! What is to be acknowledged, and when (RFC 9000, section 13.2).
+//! Acknowledgments that a receiver owes, and when it sends them (RFC 9000, section 13.2).
 
 use narrows_units::{Duration, Ecn, Instant};
 
@@ -8,15 +8,15 @@ use crate::ranges::RangeSet;
 
 /// Most ranges of an ACK frame; beyond them the lowest are forgotten (section 13.2.3).
 const MOST_RANGES: usize = 64;
-/// After so many packets that need no ACK, what is sent anyway bears one, so that the peer can forget its own.
+/// Packets without a need for an ACK after which the next packet bears an ACK, so that the peer can forget its own.
 const LAZY: u64 = 10;
 
 /// The receiving half of a packet number space.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acks {
-    /// All that came: what is here already is a duplicate.
+    /// Every packet number that came: a packet that is here already is a duplicate.
     came: RangeSet,
-    /// What an ACK frame tells of.
+    /// Packet numbers that an ACK frame tells of.
     ranges: RangeSet,
     largest: Option<(u64, Instant)>,
     largest_eliciting: u64,
@@ -50,7 +50,8 @@ impl Acks {
         true
     }
 
-    /// Its frames are known. Whether it is the first of which an ACK waits for more.
+    /// Takes the frames of a packet into account. Tells whether the packet is the first for which an ACK waits for
+    /// more.
     pub(crate) fn processed(&mut self, now: Instant, number: u64, eliciting: bool, config: &Config) -> bool {
         if !eliciting {
             self.others += 1;
@@ -89,7 +90,7 @@ impl Acks {
     pub(crate) fn due_at(&self, max_delay: Duration) -> Option<Instant> {
         self.earliest.filter(|_| !self.immediate).map(|at| at + max_delay)
     }
-    /// That instant has come.
+    /// Makes an ACK due at once, because its latest time is reached.
     pub(crate) const fn on_timer(&mut self) {
         self.immediate = self.eliciting > 0;
     }
@@ -101,7 +102,7 @@ impl Acks {
         let delay = Duration::from_nanos(waited.as_nanos() / 8_000 * 8_000);
         Ack { ranges: self.ranges.as_slice().to_vec(), delay, ecn: self.marked.then_some(self.ecn) }
     }
-    /// It was sent.
+    /// Starts anew after an ACK was sent.
     pub(crate) const fn sent(&mut self) {
         (self.immediate, self.eliciting, self.others, self.earliest) = (false, 0, 0, None);
     }

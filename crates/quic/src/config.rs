@@ -34,7 +34,7 @@ pub enum Fit {
     Until,
 }
 
-/// What a probe carries if there is no new data (RFC 9002, section 6.2.4).
+/// Content of a probe if there is no new data (RFC 9002, section 6.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// The oldest data that is not acknowledged, as RFC 9002 recommends.
@@ -80,7 +80,7 @@ pub struct Config {
     pub initial_rtt: Duration,
     /// How many probes a probe timeout sends (section 6.2.4).
     pub probes: u32,
-    /// What they carry.
+    /// Content of a probe if there is no new data.
     pub probe: Probe,
     /// Whether 1-RTT probes ask for an ACK at once, as they may where both ends have draft-ietf-quic-ack-frequency.
     pub immediate_ack: bool,
@@ -89,7 +89,7 @@ pub struct Config {
     pub confirmed_first: bool,
     /// max_ack_delay (RFC 9000, section 13.2.1), the same at both ends.
     pub max_ack_delay: Duration,
-    /// An ACK is sent at least for every so many packets (section 13.2.2).
+    /// Packets after which an ACK is sent at the latest (section 13.2.2).
     pub ack_every: u64,
     /// Whether packets bear ECT(0).
     pub ecn: bool,
@@ -103,7 +103,7 @@ pub struct Config {
     pub new_ids: u8,
     /// Whether a server takes another connection id of the client's as soon as it has one, and retires the first.
     pub retires: bool,
-    /// What TLS says.
+    /// Bytes that TLS says in each flight of the handshake.
     pub handshake: Handshake,
 }
 
@@ -113,10 +113,10 @@ impl Default for Config {
     }
 }
 
-/// Known stacks, as servers are that nobody has configured.
+/// Known stacks, in the configuration that a server has by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// What RFC 9000 and 9002 recommend, and nothing else.
+    /// Recommendations of RFC 9000 and 9002, and nothing else.
     Rfc,
     /// quinn 0.11.
     #[default]
@@ -133,7 +133,7 @@ impl Preset {
     /// All, in the order of the documents.
     pub const ALL: [Self; 5] = [Self::Rfc, Self::Quinn, Self::QuicGo, Self::Quiche, Self::MsQuic];
 
-    /// As scenario files call it.
+    /// Name of the preset in scenario files.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

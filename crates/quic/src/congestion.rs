@@ -6,7 +6,7 @@ use narrows_units::{Duration, Instant};
 
 use crate::Config;
 
-/// See the head of the file.
+/// Congestion control of a connection, in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Congestion {
     /// The window, bytes.
@@ -51,7 +51,7 @@ impl Congestion {
         self.ssthresh
     }
 
-    /// In datagrams.
+    /// The window in datagrams, as congestion avoidance wants it.
     fn window(&mut self) -> Window {
         if self.fine.1 != self.cwnd {
             self.fine = (self.cwnd as f64 / self.datagram as f64, self.cwnd);

@@ -23,12 +23,12 @@ use life::Life;
 use loss::ProbeTimeouts;
 use path::Path;
 
-/// Who opened the connection.
+/// Part of an end in its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// This end.
+    /// The end that opened the connection.
     Client,
-    /// The peer.
+    /// The end that answered.
     Server,
 }
 
@@ -48,7 +48,7 @@ pub struct Endpoint {
     send: SendStream,
     receive: ReceiveStream,
     ids: ConnectionIds,
-    /// From when on an ACK goes with what is sent anyway.
+    /// Time from which on an ACK goes with any packet that is sent.
     bundle: Option<Instant>,
     counters: EndpointCounters,
 }
@@ -202,7 +202,7 @@ impl Endpoint {
     }
 }
 
-/// What comes.
+/// Packets that arrive.
 impl Endpoint {
     /// A packet of a datagram.
     fn on_packet(
@@ -338,7 +338,7 @@ impl Endpoint {
 }
 
 impl Endpoint {
-    /// What this end has counted.
+    /// Counts of this end since it was made.
     #[must_use]
     pub const fn counters(&self) -> &EndpointCounters {
         &self.counters
@@ -348,7 +348,7 @@ impl Endpoint {
     pub const fn is_established(&self) -> bool {
         self.spaces[Space::Data as usize].open && !self.life.shakes_hands()
     }
-    /// Whether it sends and takes nothing any more.
+    /// Tells whether the end sends and takes nothing any more.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.life.is_over()

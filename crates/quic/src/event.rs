@@ -1,25 +1,25 @@
-//! What an end host and its driver exchange.
+//! Interface between an end host and its driver.
 
 use narrows_units::Duration;
 
 use crate::Datagram;
 
-/// What has happened at an end host, for applications and probes.
+/// Event at an end host, for applications and probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuicEvent {
     /// The handshake is complete, so data may flow.
     Established,
     /// New bytes of the stream came, in order or not.
     Delivered {
-        /// How many.
+        /// Number of new bytes.
         bytes: u64,
     },
     /// The peer acknowledged new data of the stream.
     Acked {
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// There is a new sample of the round-trip time.
+    /// A new sample of the round-trip time was taken.
     RttSample(Duration),
     /// Losses or marks have reduced the window.
     CongestionEvent,
@@ -32,7 +32,7 @@ pub enum QuicEvent {
     },
     /// The peer has closed the connection.
     PeerClosed,
-    /// Nothing came for too long.
+    /// The connection timed out: nothing came for too long.
     IdleTimeout,
 }
 
@@ -44,14 +44,14 @@ pub trait Io {
     fn event(&mut self, event: QuicEvent);
 }
 
-/// What an end host has counted since it was made.
+/// Counts of an end host since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
     /// Datagrams sent.
     pub sent: u64,
-    /// Packets with stream data, and how many of them carry some that was sent before.
+    /// Packets with stream data.
     pub data_sent: u64,
-    /// See `data_sent`.
+    /// Packets with stream data of which some was sent before.
     pub retransmitted: u32,
     /// Packets believed lost.
     pub lost: u32,

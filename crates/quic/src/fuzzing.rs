@@ -11,7 +11,7 @@ const DELAY: Duration = Duration::from_millis(50);
 /// Longer than any story with its back-offs: nobody ends a connection because the other was silent.
 const IDLE: Duration = Duration::from_secs(200 * 365 * 86_400);
 
-/// What one end says and is told, and what it may say.
+/// One end's packets and events, and the bounds that its packets must keep.
 #[derive(Default)]
 struct Mouth {
     side: usize,
@@ -38,7 +38,7 @@ impl Io for Mouth {
         assert_eq!(inside, datagram.len, "{datagram:?}");
         assert!(!datagram.packets.is_empty() && datagram.len <= 1472, "{datagram:?}");
         if self.side == 1 && !self.validated {
-            // It may begin below the limit and end above.
+            // The first datagram beyond the limit may begin below it and end above.
             assert!(self.gone < 3 * self.came, "amplifies: {} for {}", self.gone, self.came);
         }
         self.gone += u64::from(datagram.len);
@@ -65,7 +65,7 @@ struct Story {
     now: Instant,
     ends: [Endpoint; 2],
     mouths: [Mouth; 2],
-    /// When it was sent, to whom.
+    /// Datagrams under way: the time of sending, the end they go to.
     flying: VecDeque<(Instant, usize, Datagram)>,
 }
 
@@ -92,15 +92,16 @@ impl Story {
         self.flying.extend(sent.into_iter().map(|datagram| (self.now, 1 - end, datagram)));
     }
 
-    /// What was sent just now fitted into the window, but for probes (RFC 9002, sections 7 and 7.5), ACKs that took
-    /// something along, the end of a handshake without which the window stays full, and a search for the path's MTU.
+    /// Checks that the datagrams just sent fitted into the window, but for probes (RFC 9002, sections 7 and 7.5), ACKs
+    /// that took something along, the end of a handshake without which the window stays full, and a search for the
+    /// path's MTU.
     fn check_window(&mut self, end: usize, sent: &[Datagram]) {
         let (e, mouth) = (&self.ends[end], &mut self.mouths[end]);
         let controlled = |d: &Datagram| -> u64 {
             let counts = |p: &&crate::FramedPacket| !p.frames.is_empty() || p.space == Space::Initial;
             d.packets.iter().filter(counts).map(|p| u64::from(p.len)).sum()
         };
-        // What was in flight before the last one, and so on back to the first.
+        // Bytes in flight before the last datagram, and so on back to the first.
         let mut in_flight = e.in_flight();
         for datagram in sent.iter().rev() {
             in_flight = in_flight.saturating_sub(controlled(datagram));
@@ -181,7 +182,8 @@ impl Story {
         }
     }
 
-    /// From now on the path carries everything, in order; all that was written arrives, or the connection has ended.
+    /// Runs to the end on a path that carries everything, in order; all that was written arrives, or the connection has
+    /// ended.
     fn end(&mut self) {
         for flying in &mut self.flying {
             flying.0 = self.now;

@@ -8,7 +8,7 @@ use crate::MtuSearch;
 /// MAX_PROBES (RFC 8899, section 5.1.2).
 const TRIES: u32 = 3;
 
-/// See the head of the file.
+/// Search for the path's MTU, in bytes of a datagram.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mtu {
     low: u16,
@@ -68,7 +68,7 @@ impl Mtu {
         (self.high.saturating_sub(self.tried) >= step).then_some(self.high)
     }
 
-    /// Whether that packet is the probe under way.
+    /// Tells whether the packet `number` is the probe under way.
     pub(crate) fn is_probe(&self, number: u64) -> bool {
         self.probe == Some(number)
     }

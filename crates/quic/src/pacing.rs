@@ -8,7 +8,7 @@ const INTERVAL: Duration = Duration::from_millis(2);
 /// Most full datagrams in the bucket.
 const MOST: u64 = 256;
 
-/// See the head of the file.
+/// Bucket of tokens, in bytes, that holds datagrams back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     capacity: u64,

@@ -50,7 +50,7 @@ pub struct Ack {
     pub ranges: Vec<(u64, u64)>,
     /// How long the packet with the largest number waited for this.
     pub delay: Duration,
-    /// What was counted, if anything was marked.
+    /// Counts of the ECN marks received; `None` if no packet was marked.
     pub ecn: Option<EcnCounts>,
 }
 
@@ -63,14 +63,14 @@ pub enum Frame {
     ImmediateAck,
     /// CRYPTO.
     Crypto {
-        /// Where it begins.
+        /// Offset at which the data begins.
         offset: u64,
         /// Bytes.
         len: u64,
     },
     /// STREAM, of the one stream there is each way.
     Stream {
-        /// Where it begins.
+        /// Offset at which the data begins.
         offset: u64,
         /// Bytes.
         len: u64,
@@ -88,17 +88,17 @@ pub enum Frame {
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FramedPacket {
-    /// Its space.
+    /// Packet number space.
     pub space: Space,
-    /// Its number.
+    /// Packet number.
     pub number: u64,
     /// Bytes in the datagram, header and tag included.
     pub len: u32,
-    /// Its ACK frame.
+    /// ACK frame, if there is one.
     pub ack: Option<Ack>,
-    /// Its other frames.
+    /// All frames but ACK and CONNECTION_CLOSE.
     pub frames: Vec<Frame>,
-    /// Whether it has a CONNECTION_CLOSE.
+    /// Whether the packet has a CONNECTION_CLOSE.
     pub close: bool,
 }
 
@@ -119,7 +119,7 @@ impl Datagram {
     pub fn payload(&self) -> u64 {
         self.frames().map(|f| if let Frame::Stream { len, .. } = f { len } else { 0 }).sum()
     }
-    /// Where its stream data begins, if it has any.
+    /// Offset at which the datagram's stream data begins, if it has any.
     #[must_use]
     pub fn stream_offset(&self) -> Option<u64> {
         self.frames().find_map(|f| if let Frame::Stream { offset, .. } = f { Some(offset) } else { None })

@@ -37,7 +37,7 @@ impl RangeSet {
         let at = self.0.partition_point(|(_, e)| *e <= start);
         start >= end || self.0.get(at).is_some_and(|(s, e)| *s <= start && end <= *e)
     }
-    /// Up to where it has everything from zero on.
+    /// End of the range that begins at zero; 0 if there is none.
     #[must_use]
     pub fn from_zero(&self) -> u64 {
         self.0.first().filter(|(start, _)| *start == 0).map_or(0, |(_, end)| *end)
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(r.pop_first(), Some((2, 5)));
     }
 
-    /// Against a plain list of numbers.
+    /// Compares the ranges with a plain set of numbers.
     #[test]
     fn as_a_set_of_numbers() {
         let mut rng = fastrand::Rng::with_seed(1);

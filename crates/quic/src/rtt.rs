@@ -5,12 +5,12 @@ use narrows_units::Duration;
 /// kGranularity (RFC 9002, section 6.1.2).
 pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// What is known of the round-trip time.
+/// Estimate of the round-trip time (RFC 9002, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rtt {
     /// The sample taken last; kInitialRtt before any.
     latest: Duration,
-    /// `None` before the first sample.
+    /// Smoothed round-trip time; `None` before the first sample.
     smoothed: Option<Duration>,
     var: Duration,
     min: Duration,

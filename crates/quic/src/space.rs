@@ -20,7 +20,7 @@ pub(crate) struct Sent {
     pub(crate) frames: Vec<Frame>,
 }
 
-/// See the head of the file.
+/// Packet number space of one end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketSpace {
     /// Whether there are keys for it.
@@ -51,7 +51,7 @@ pub(crate) struct PacketSpace {
 }
 
 impl PacketSpace {
-    /// TLS has so many bytes to say here.
+    /// Queues `bytes` of TLS in this space, and opens it.
     pub(crate) fn say(&mut self, bytes: u32) {
         self.open = true;
         self.crypto.insert(0, bytes.into());

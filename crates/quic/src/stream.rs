@@ -3,7 +3,7 @@
 use crate::packet::{Frame, stream_head};
 use crate::ranges::RangeSet;
 
-/// What this end sends.
+/// Data that this end sends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendStream {
     /// Bytes the application has written; `u64::MAX` without end.
@@ -91,7 +91,7 @@ impl SendStream {
     }
 }
 
-/// What the peer sends.
+/// Data that the peer sends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiveStream {
     came: RangeSet,
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(s.next(1200), Some((frame(1994, 1006, true), 1012, false)));
         assert!(!s.is_pending());
         assert_eq!((s.acked(0, 1000), s.acked(0, 3000), s.all_acked()), (1000, 2000, true));
-        // What is known to have arrived is not sent again.
+        // Data known to have arrived is not sent again.
         s.again(998, 996, false);
         assert_eq!(s.next(1000), None);
     }

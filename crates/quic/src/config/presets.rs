@@ -20,7 +20,7 @@ impl Config {
     }
 }
 
-/// What the RFCs recommend: a window of ten datagrams, at least two, NewReno, two probes of the oldest data.
+/// Recommendations of the RFCs: a window of ten datagrams, at least two, NewReno, two probes of the oldest data.
 const RFC: Config = Config {
     datagram: 1200,
     mtu_search: None,

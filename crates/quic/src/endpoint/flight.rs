@@ -60,7 +60,7 @@ impl Flight {
         self.eliciting > 0
     }
 
-    /// Whether window or pacing keep a full datagram of so many bytes back.
+    /// Tells whether window or pacing keep a datagram of `full` bytes back.
     pub(super) fn holds(&mut self, config: &Config, now: Instant, full: u16, srtt: Duration) -> bool {
         let (full, cwnd) = (u64::from(full), self.congestion.cwnd);
         let fits = match config.fit {
@@ -82,11 +82,11 @@ impl Flight {
     pub(super) const fn pacing_timer(&self) -> Option<Instant> {
         self.pacing_timer
     }
-    /// What waited for its turn until `now` need not wait any longer.
+    /// Clears the pacing timer if it is due at `now`, so that the next datagram may leave.
     pub(super) fn release(&mut self, now: Instant) {
         self.pacing_timer = self.pacing_timer.filter(|at| *at > now);
     }
-    /// Nothing more waits for its turn.
+    /// Forgets that a datagram waits for its turn.
     pub(super) const fn stop(&mut self) {
         self.pacing_timer = None;
     }

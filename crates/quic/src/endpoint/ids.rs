@@ -4,14 +4,14 @@
 /// Ids of this end and of its peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnectionIds {
-    /// To issue once what is due besides has left.
+    /// Ids to issue once all else that is due has left.
     due: u8,
     /// The peer's first id is no longer used.
     retired: bool,
 }
 
 impl ConnectionIds {
-    /// Keys are there: so many are to be issued.
+    /// Has `ids` ids issued, now that there are keys.
     pub(super) const fn issue(&mut self, ids: u8) {
         self.due = ids;
     }
@@ -19,7 +19,7 @@ impl ConnectionIds {
     pub(super) const fn replace(&mut self) {
         self.due = self.due.saturating_add(1);
     }
-    /// How many are to be issued; none from now on.
+    /// Takes the number of ids to issue, which is zero from then on.
     pub(super) const fn take_due(&mut self) -> u8 {
         core::mem::replace(&mut self.due, 0)
     }

@@ -13,7 +13,7 @@ enum State {
     Closing,
     /// The peer has closed it (section 10.2.2).
     Draining,
-    /// Nothing is sent or taken any more.
+    /// The connection is over: nothing is sent or taken any more.
     Over,
 }
 
@@ -133,7 +133,7 @@ impl Life {
     pub(super) const fn is_established(&self) -> bool {
         matches!(self.state, State::Established)
     }
-    /// Whether it is closed, by this end or another, or timed out.
+    /// Tells whether the connection is closed, by this end or the other, or timed out.
     pub(super) const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closing | State::Draining | State::Over)
     }

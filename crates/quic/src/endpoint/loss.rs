@@ -1,4 +1,4 @@
-//! What acknowledgments, losses and timers mean (RFC 9002, section 6 and appendix A).
+//! Acknowledgments, losses and timers: RFC 9002, section 6 and appendix A.
 
 use narrows_units::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl ProbeTimeouts {
     fn backoff(self) -> u32 {
         1 << self.count.min(MOST_BACKOFFS)
     }
-    /// Another one has expired.
+    /// Counts a probe timeout that has expired.
     const fn expired(&mut self, now: Instant) {
         self.count += 1;
         self.at = Some(now);
@@ -312,7 +312,7 @@ impl Endpoint {
         }
         let with_stream = config.probe == Probe::Oldest;
         let send = &self.send;
-        // What came by another copy need not be asked for.
+        // Data that was acknowledged by another copy is no reason to send this packet's frames again.
         let has = |frame: &Frame| match *frame {
             Frame::Ping | Frame::ImmediateAck => false,
             Frame::Stream { offset, len, .. } => with_stream && !send.is_acked(offset, len),
@@ -325,8 +325,8 @@ impl Endpoint {
         };
         let mut frames = std::mem::take(&mut sent.frames);
         if with_stream {
-            // They stay where they are: an ACK of the first copy still counts. Those that are counted, not told apart,
-            // move on, or each loss of two copies would leave two more to send.
+            // Frames stay with the packet they were sent in: an ACK of the first copy still counts. Those that are
+            // counted, not told apart, move on, or each loss of two copies would leave two more to send.
             let counted = |f: &&Frame| !matches!(f, Frame::NewConnectionId | Frame::RetireConnectionId);
             sent.frames = frames.iter().filter(counted).copied().collect();
         } else {

@@ -25,11 +25,11 @@ impl Path {
         Self { came: 0, gone: 0, validated, datagram: config.datagram, mtu: Mtu::default() }
     }
 
-    /// A datagram of so many bytes came.
+    /// Counts a datagram of `len` bytes that came.
     pub(super) fn came(&mut self, len: u32) {
         self.came += u64::from(len);
     }
-    /// A datagram of so many bytes has left.
+    /// Counts a datagram of `len` bytes that has left.
     pub(super) fn left(&mut self, len: u32) {
         self.gone += u64::from(len);
     }
@@ -55,7 +55,7 @@ impl Path {
     pub(super) fn probe(&mut self, now: Instant, number: u64, search: &MtuSearch) -> Option<u16> {
         self.mtu.probe(now, self.datagram, number, search)
     }
-    /// Whether that 1-RTT packet is the probe under way.
+    /// Tells whether the 1-RTT packet `number` is the probe under way.
     pub(super) fn is_probe(&self, number: u64) -> bool {
         self.mtu.is_probe(number)
     }

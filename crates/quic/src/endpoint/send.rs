@@ -1,4 +1,4 @@
-//! What leaves: packets are filled, coalesced and padded here.
+//! Sends packets: they are filled, coalesced and padded here.
 
 use narrows_units::{Ecn, Instant};
 
@@ -16,7 +16,7 @@ const LEAST_DATAGRAM: u32 = 1200;
 const LEAST_SPACE: u32 = 103;
 /// A NEW_CONNECTION_ID is not begun where less room is left.
 const NEW_ID_ROOM: u32 = 54;
-/// The least payload behind a packet number of so many bytes: header protection samples four bytes of both together
+/// Least payload behind a packet number of `number_len` bytes: header protection samples four bytes of both together
 /// besides the tag (RFC 9001, section 5.4.2), and a packet that a stateless reset may answer has one more (RFC 9000,
 /// section 10.3.3).
 const fn least_payload(space: Space, number_len: u32) -> u32 {
@@ -28,7 +28,7 @@ struct Draft {
     datagram: Datagram,
     /// Most UDP payload.
     limit: u32,
-    /// Whether it is padded to [`LEAST_DATAGRAM`].
+    /// Whether the datagram is padded to [`LEAST_DATAGRAM`].
     pad: bool,
     sent: Vec<(Space, u64, Sent)>,
 }

@@ -10,7 +10,7 @@ mod theirs;
 use link::{Departure, Script, play};
 use narrows_quic::{Config, Preset};
 
-/// What the two stacks' clocks may differ by: theirs multiplies in floats.
+/// Largest difference of the two stacks' clocks, in nanoseconds: theirs multiplies in floats.
 const TOLERANCE: u64 = 50_000;
 
 /// quinn's preset with what its TLS has to say here.
@@ -130,9 +130,9 @@ fn the_tail_lost_under_cubic() {
     }
 }
 
-/// What differs in congestion avoidance: quinn's CUBIC grows by whole datagrams and forgets what is left over, ours by
-/// fractions (RFC 9438, section 4.4), so ours may have a datagram more in a round trip. All before that is the same,
-/// and the last data leave within a round trip of theirs.
+/// Compares two runs that differ only in congestion avoidance: quinn's CUBIC grows by whole datagrams and forgets what
+/// is left over, ours by fractions (RFC 9438, section 4.4), so ours may have a datagram more in a round trip. All
+/// before that is the same, and the last data leave within a round trip of theirs.
 fn same_before_growth(script: &Script, growth_ms: u64) {
     let (ours, theirs) = both(script);
     let early = |d: &&Departure| d.at < growth_ms * 1_000_000;
@@ -171,7 +171,7 @@ fn a_second_loss_under_cubic() {
     same_before_growth(&Script { bytes: 42_000, drop: vec![6, 24], ..Script::default() }, 350);
 }
 
-/// A window and the probes of so many timeouts are lost.
+/// Loses a window and the probes of this many timeouts.
 fn lost_for_long(timeouts: usize, reno: bool) -> Script {
     // The first flight has nine datagrams of the object, the second one the other nine.
     Script { bytes: 20_000, drop: (13..22 + 2 * timeouts).collect(), reno, ..Script::default() }
@@ -186,8 +186,8 @@ fn after_silence(all: &[Departure]) -> (usize, usize) {
     (first, full.iter().filter(soon).count())
 }
 
-/// From the third timeout on, packets lost are further apart than three timeouts (RFC 9002, section 7.6): the window is
-/// the least one.
+/// Congestion is persistent from the third timeout on: packets lost are then further apart than three timeouts, and the
+/// window is the least one (RFC 9002, section 7.6).
 #[test]
 fn persistent_congestion_under_cubic() {
     for timeouts in 1..=4 {

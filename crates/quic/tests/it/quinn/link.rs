@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What happens to an object on its way.
+/// Transfer of an object: its size, the link, and the datagrams that are lost or marked.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// Bytes of the object.
@@ -23,7 +23,7 @@ pub struct Script {
 
 /// One way, nanoseconds.
 const DELAY: u64 = 50_000_000;
-/// Nothing takes longer.
+/// End of a run, in nanoseconds; no run takes as long.
 const END: u64 = 120_000_000_000;
 
 /// A datagram that left an end.
@@ -53,7 +53,7 @@ pub trait Host {
 
 struct Wire<D> {
     log: Vec<Departure>,
-    /// By time of arrival and order of departure: to the server or not, marked.
+    /// Datagrams under way, by time of arrival and order of departure: to the server or not, marked.
     flying: BTreeMap<(u64, usize), (bool, D, bool)>,
     count: [usize; 2],
     free: u64,

@@ -133,7 +133,7 @@ impl Host {
         out
     }
 
-    /// Whether it did anything.
+    /// Plays the application's part after an event; tells whether it did anything.
     fn application(&mut self, connection: &mut Connection, now: Instant, event: &Event) -> bool {
         match event {
             Event::Connected if self.client.is_some() => {
