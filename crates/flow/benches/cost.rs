@@ -1,5 +1,5 @@
-//! What following flows costs per packet: tick, arrival, queueing and departure of a data segment, and every second
-//! packet an ACK the other way. `cargo bench -p narrows-flow`
+//! Measures the time to follow flows, per packet: tick, arrival, queueing and departure of a data segment, and every
+//! second packet an ACK the other way. `cargo bench -p narrows-flow`
 
 use std::hint::black_box;
 

@@ -7,12 +7,12 @@ use narrows_flow::{Tracker, TrackerConfig};
 use narrows_units::{Bytes, Duration, Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-/// What happens to a packet of the server.
+/// Fate of a packet.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Passes,
     Dropped,
-    /// It is the user's, on its way to the server.
+    /// The packet is the user's, on its way to the server.
     FromUser,
 }
 use Fate::{Dropped, FromUser, Passes};
@@ -49,7 +49,7 @@ fn main() {
     );
     for (at, fate, flags, seq, payload) in STORY {
         let now = Instant::ZERO + Duration::from_millis(at);
-        // What the silence looked like just before it ended.
+        // The tick ends epochs first, so the table shows a silence as it was just before this packet ended it.
         tracker.tick(now);
         let mut tcp = TcpHeader { flags, payload, window: 500, ..TcpHeader::default() };
         let kind = if fate == FromUser {

@@ -37,7 +37,7 @@ impl Active {
         self.flows -= 1;
         self.leave(user);
     }
-    /// It turned out that a flow is another's.
+    /// Moves a flow from the user `from` to the user `to`, when its opener turns out to be the other end.
     #[cold]
     pub(crate) fn move_over(&mut self, now: Instant, from: User, to: User) {
         self.leave(from);

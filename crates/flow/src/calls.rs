@@ -29,7 +29,7 @@ pub(crate) struct Call {
     /// How often the flow's slot had been given to a flow.
     pub(crate) generation: u32,
     pub(crate) caller: Caller,
-    /// When it passed, and what it said.
+    /// Time at which the call passed; then its SYN.
     pub(crate) at: Instant,
     pub(crate) syn: TcpHeader,
 }

@@ -9,7 +9,7 @@ use crate::Phase;
 pub struct Census {
     /// Flows known.
     pub flows: usize,
-    /// Of these, in each phase, in the order of [`Phase::ALL`].
+    /// Flows in each phase, in the order of [`Phase::ALL`].
     pub by_phase: [usize; Phase::ALL.len()],
     /// TCP flows that have sent no data yet.
     pub unphased: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Counters {
     pub expired: u64,
     /// Records evicted to make room.
     pub evicted: u64,
-    /// Of these, records of flows that were in use.
+    /// Records of flows in use that were evicted to make room.
     pub evicted_in_use: u64,
     /// Packets for which there was no room: every record had packets waiting.
     pub unrecorded: u64,

@@ -1,4 +1,4 @@
-//! What can be chosen about following flows, and the ranges within which a choice makes sense.
+//! Settings of following flows, and the ranges within which a choice makes sense.
 
 use core::fmt;
 
@@ -10,9 +10,10 @@ use narrows_users::UserRule;
 pub struct TrackerConfig {
     /// Most flows known at a time, 1 to 2^24.
     pub capacity: usize,
-    /// A record of a flow not heard of for so long, in either direction, is forgotten; 1 s to 1 h.
+    /// A record of a flow without packets for this long, in either direction, is forgotten; 1 s to 1 h.
     pub record_timeout: Duration,
-    /// The same for a flow that ended by RST or by FIN in both directions; at most `record_timeout`.
+    /// A record of a flow that ended by RST or by FIN in both directions is forgotten after this time without packets;
+    /// at most `record_timeout`.
     pub closed_timeout: Duration,
     /// Weight of a sample in the averages of epoch and rate: one part in `2^ewma_shift`, 1 to 6.
     pub ewma_shift: u32,
@@ -28,11 +29,11 @@ pub struct TrackerConfig {
     /// Whether a flow's rate is that of what was sent on (TAQ, section 4.2: the "transmit rate"), or else of what
     /// arrived.
     pub rate_of_departures: bool,
-    /// A flow counts as active for this long after its last packet ...
+    /// Shortest time that a flow counts as active after its last packet.
     pub active_for: Duration,
-    /// ... or for so many of its epochs, whichever is longer.
+    /// Epochs that a flow counts as active after its last packet, if they are longer than `active_for`.
     pub active_epochs: u32,
-    /// Whose a flow is.
+    /// Rule that tells which user a flow belongs to.
     pub users: UserRule,
 }
 
@@ -60,9 +61,9 @@ impl Default for TrackerConfig {
 pub struct ConfigError {
     /// The setting's name.
     pub key: &'static str,
-    /// What it was.
+    /// Value that was given.
     pub value: String,
-    /// What would do.
+    /// Range or values that are allowed, in words.
     pub expected: &'static str,
 }
 

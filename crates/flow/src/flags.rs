@@ -28,7 +28,7 @@ impl FlowFlags {
     pub(crate) const ZERO_WINDOW: u32 = 1 << 9;
     /// Counted by `active_flows`.
     pub(crate) const ACTIVE: u32 = 1 << 10;
-    /// More than a handshake or a single packet was seen: evicted last.
+    /// The flow has shown more than a handshake or a single packet: it is evicted last.
     pub(crate) const PROVEN: u32 = 1 << 11;
     /// One packet that is no SYN and no RST was seen.
     pub(crate) const ONCE: u32 = 1 << 12;
@@ -40,15 +40,15 @@ impl FlowFlags {
     pub(crate) const INITIATOR: u32 = 1 << 15;
     /// The initiator is the destination.
     pub(crate) const INITIATOR_DST: u32 = 1 << 16;
-    /// On one of the eviction lists.
+    /// The record is on one of the eviction lists.
     pub(crate) const LISTED: u32 = 1 << 17;
-    /// On the eviction list of the proven.
+    /// The record is on the eviction list of the proven.
     pub(crate) const LIST_PROVEN: u32 = 1 << 18;
     /// The segment that just arrived repeated old bytes before new ones.
     pub(crate) const OVERLAP: u32 = 1 << 19;
     /// The segment that just arrived was out of any window.
     pub(crate) const OUT_OF_WINDOW: u32 = 1 << 20;
-    /// When it was put on its eviction list, its user had more flows than are kept for one.
+    /// The user had more flows than are kept for one when the record was put on its eviction list.
     pub(crate) const CROWD: u32 = 1 << 21;
 
     pub(crate) const fn has(self, bits: u32) -> bool {

@@ -144,7 +144,7 @@ impl Flow {
     pub fn permits(&self, ack: SeqNum) -> bool {
         self.sequence.permits(ack)
     }
-    /// Tells whether a segment lies within the numbers that the sender has come to, as far as is known.
+    /// Tells whether a segment lies below the highest number that the sender has reached, as far as is known.
     #[must_use]
     pub fn has_passed(&self, tcp: &TcpHeader) -> bool {
         tcp.seq_end().at_or_before(self.max_seq()) && self.sequence.is_plausible(tcp.seq, tcp.seq_end())
@@ -196,7 +196,7 @@ impl Flow {
     pub const fn queued(&self) -> u32 {
         self.queued
     }
-    /// Whether this is TCP with readable headers.
+    /// Tells whether the flow is TCP with readable headers.
     #[must_use]
     pub const fn is_tcp(&self) -> bool {
         self.flags.has(FlowFlags::TCP)
@@ -237,12 +237,12 @@ impl Flow {
     pub const fn user(&self, rule: &UserRule) -> User {
         rule.user(&self.key, self.initiator())
     }
-    /// Whether it began with a SYN of the queued direction.
+    /// Tells whether the flow began with a SYN of the queued direction.
     #[must_use]
     pub fn is_call(&self) -> bool {
         self.initiator() == Some(false)
     }
-    /// Whether it began with a SYN of the other direction, as far as is known.
+    /// Tells whether the flow began with a SYN of the other direction, as far as is known.
     #[must_use]
     pub fn is_called_for(&self) -> bool {
         self.initiator() == Some(true)

@@ -1,4 +1,4 @@
-//! What the fuzz targets run, here so that ordinary tests run it too, over pseudo-random bytes.
+//! Bodies of the fuzz targets, here so that ordinary tests run them too, over pseudo-random bytes.
 
 use narrows_units::{Bytes, Duration, Instant, SeqNum};
 use narrows_users::UserRule;
@@ -204,7 +204,7 @@ fn header(op: &[u8]) -> Header {
 pub struct XorShift(u64);
 
 impl XorShift {
-    /// From a seed; zero will do.
+    /// Starts from a seed; zero will do.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)

@@ -1,4 +1,4 @@
-//! What is known of flows goes from one tracker to another: a box is replaced while its flows live on.
+//! Handover of flow records from one tracker to another: a box is replaced while its flows live on.
 //!
 //! Both read one clock, and the records go over as they are, but for what belongs to a place in a table. What waits
 //! goes another way, so no record that comes has packets waiting.
@@ -153,7 +153,7 @@ mod tests {
         }
         assert_eq!(new.census(at(200)), old.census(at(200)));
         assert_eq!(new.active_flows(), old.active_flows());
-        // And it is forgotten in time, as any.
+        // The new tracker forgets an adopted flow in time, as any other.
         for ms in (200..1_000_000).step_by(1000) {
             new.tick(at(ms));
         }

@@ -1,4 +1,4 @@
-//! What can be told of a TCP flow from the middle of its path.
+//! Follows TCP flows from the middle of their paths.
 //!
 //! A [`Tracker`] keeps one bounded record per flow of one direction of a link. It is told of arrivals, departures and
 //! drops of that direction and, where the box sees it, of the other direction too; it says which packets are

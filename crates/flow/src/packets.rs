@@ -33,18 +33,18 @@ pub enum PacketKind {
     KeepAlive,
     /// Asks whether a closed window has opened.
     WindowProbe,
-    /// No data.
+    /// A segment without data.
     PureAck,
     /// The first FIN, without data.
     Fin,
     /// A reset.
     Rst,
-    /// Not TCP, or TCP whose header cannot be read.
+    /// A packet that is not TCP, or TCP whose header cannot be read.
     NotTcp,
 }
 
 impl PacketKind {
-    /// Whether it brings data that was not seen before.
+    /// Tells whether the packet brings data that was not seen before.
     #[must_use]
     pub const fn is_new_data(self) -> bool {
         matches!(self, Self::New | Self::Reordered)

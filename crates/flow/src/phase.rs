@@ -8,12 +8,12 @@
 //! - a silence whose losses turn out to be repaired (an ACK covers them, or the retransmission that was waiting here
 //!   went out) ends in IDLE at the next epoch end: nothing is left to repair.
 
-/// What the sender of a flow seems to be doing.
+/// Apparent activity of a flow's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Phase {
-    /// Its window grows by half or more an epoch.
+    /// The window grows by half or more an epoch.
     SlowStart,
     /// Congestion avoidance: about as many packets an epoch as before.
     Normal,
@@ -25,7 +25,7 @@ pub enum Phase {
     TimeoutRecovery,
     /// A loss during that recovery: the sender waits for its doubled timer.
     ExtendedSilence,
-    /// Nothing to repair, nothing sent.
+    /// The sender has nothing to repair, and sends nothing.
     Idle,
 }
 
@@ -55,7 +55,7 @@ impl Phase {
         }
     }
 
-    /// Its place in [`Phase::ALL`].
+    /// Place of the phase in [`Phase::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -108,7 +108,7 @@ impl Phase {
         }
     }
 
-    /// The phase once a packet with data was sent on, and so many are still unrepaired.
+    /// The phase once a packet with data was sent on, while `unrepaired` packets are still to be repaired.
     pub(crate) const fn after_departure(self, unrepaired: u16) -> Self {
         match self {
             Self::TimeoutRecovery if unrepaired == 0 => Self::SlowStart,
@@ -126,7 +126,7 @@ impl Phase {
     }
 }
 
-/// What an epoch had.
+/// Counts of an epoch, on which the next phase depends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EpochCounts {
     pub(crate) new: u16,

@@ -17,7 +17,7 @@ pub struct Pool<T> {
     seen: Instant,
     age: Links,
     chain: u32,
-    /// What the policy keeps.
+    /// Data that the policy keeps for the pool.
     pub state: T,
 }
 
@@ -31,12 +31,12 @@ impl<T> Pool<T> {
     pub const fn address(&self) -> IpAddr {
         self.address
     }
-    /// When it was made.
+    /// Time at which the pool was made.
     #[must_use]
     pub const fn started(&self) -> Instant {
         self.started
     }
-    /// When it was last asked for by [`Pools::refresh`], or made.
+    /// Time at which the pool was made, or last asked for by [`Pools::refresh`].
     #[must_use]
     pub const fn seen(&self) -> Instant {
         self.seen
@@ -48,16 +48,16 @@ impl<T> Pool<T> {
     }
 }
 
-/// What became of [`Pools::insert`].
+/// Result of [`Pools::insert`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inserted<T> {
-    /// There was room.
+    /// The pool was made, with room for it.
     Room,
     /// The address had a pool, which began anew; this was its state.
     Replaced(T),
-    /// This pool had to go.
+    /// The pool of this address was evicted for the new one; this was its state.
     Evicted(IpAddr, T),
-    /// No pool might be evicted; the state comes back.
+    /// The pool was not made: none might be evicted for it. The state comes back.
     Full(T),
 }
 
@@ -100,7 +100,7 @@ impl<T> Pools<T> {
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Most that can be.
+    /// Most pools at a time.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
@@ -111,12 +111,12 @@ impl<T> Pools<T> {
     pub fn get(&self, address: IpAddr) -> Option<&Pool<T>> {
         self.slots.get(self.find(address)?)
     }
-    /// The same, to change its state.
+    /// The pool of an address, to change its state.
     pub fn get_mut(&mut self, address: IpAddr) -> Option<&mut Pool<T>> {
         let slot = self.find(address)?;
         self.slots.get_mut(slot)
     }
-    /// The same, noting that it was asked for at `now`.
+    /// The pool of an address, to change its state; notes `now` as the time of its last use.
     pub fn refresh(&mut self, now: Instant, address: IpAddr) -> Option<&mut Pool<T>> {
         let pool = self.get_mut(address)?;
         pool.seen = now;

@@ -8,11 +8,11 @@ use narrows_units::SeqNum;
 /// One range `[start, start + len)`; `len == 0` is an empty place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range<T> {
-    /// Its first number.
+    /// First number of the range.
     pub start: SeqNum,
     /// How many numbers.
     pub len: u32,
-    /// What is known of it.
+    /// Note that the user of the list keeps with the range.
     pub tag: T,
 }
 
@@ -51,7 +51,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
     pub fn iter(&self) -> impl Iterator<Item = &Range<T>> {
         self.0.iter().take_while(|r| r.len > 0)
     }
-    /// How many there are.
+    /// Number of ranges.
     #[must_use]
     pub fn count(&self) -> usize {
         self.iter().count()
@@ -68,7 +68,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
         if new.len == 0 || new.len > MAX_SPAN {
             return;
         }
-        // What exists, plus one, in order; then at most N of them.
+        // Collects the ranges that exist and the new one in order; then at most N of them stay.
         let mut all = [Range::default(); 9];
         let mut n = 0;
         let mut placed = false;
@@ -166,7 +166,7 @@ where
     }
 }
 
-/// No window is larger (RFC 7323: 2^30), so no range of one flow can be.
+/// Most numbers in a range: no window is larger (RFC 7323: 2^30), so no range of one flow can be.
 pub(crate) const MAX_SPAN: u32 = 1 << 30;
 
 /// Joins the two neighbours among the first `n` with the least between them.

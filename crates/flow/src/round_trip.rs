@@ -310,9 +310,9 @@ struct Slot {
 }
 
 impl Slot {
-    /// In place of a round trip of a slot that began before it was watched: it counts for nothing.
+    /// Mark of a slot that began before it was watched: its round trip counts for nothing.
     const PARTIAL: u16 = 0;
-    /// In place of a round trip of a slot that had none yet.
+    /// Mark of a slot that had no round trip yet.
     const NONE: u16 = 0x7fff;
     const ODD: u16 = 0x8000;
 

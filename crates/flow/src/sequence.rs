@@ -45,7 +45,7 @@ pub(crate) enum Place {
     Doubted,
     /// Too far behind what is acknowledged for any sender to repeat.
     Bygone,
-    /// No window reaches there: the record starts anew from this segment.
+    /// No window reaches the segment: the record starts anew from it.
     Elsewhere,
 }
 

@@ -50,7 +50,7 @@ chained!(Flow: chain);
 /// Record, links, and at most two buckets a flow.
 pub(crate) const BYTES_PER_FLOW: usize = size_of::<Flow>() + size_of::<Hooks>() + 2 * size_of::<u32>();
 
-/// In which bucket a key's record is, if it has one.
+/// Bucket that holds a key's record, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     bucket: usize,
@@ -96,7 +96,7 @@ struct Crowds {
     most: u32,
 }
 
-/// Counts of users: so many that a user seldom shares one with another who has a crowd.
+/// Number of counters for users' flows: a user seldom shares one with another who has a crowd.
 const CROWDS: usize = 1024;
 /// Part of the table, as its inverse, that is kept for one user while there is need.
 const FOR_ONE_USER: usize = 8;
@@ -120,7 +120,7 @@ impl Crowds {
     }
 }
 
-/// What became of a request for a record.
+/// Answer to a request for a record.
 pub(crate) struct Made {
     pub(crate) slot: u32,
     /// The flow that had to go.
@@ -271,7 +271,7 @@ impl Table {
         None
     }
 
-    /// Whether it belongs to the flows that are evicted last.
+    /// Tells whether a flow belongs to those that are evicted last.
     pub(crate) fn is_dear(flow: &Flow) -> bool {
         flow.flags.has(FlowFlags::PROVEN) && !flow.flags.any(FlowFlags::CLOSED | FlowFlags::CROWD)
     }
@@ -312,7 +312,8 @@ impl Table {
         self.lists[list].remove(&mut self.hooks, slot);
     }
 
-    /// The last in line of the cheap and of the proven, at most so many of each. `None` if some stand in no line.
+    /// The flows last heard of among the cheap and among the proven, at most `most` of each. `None` if some flow is in
+    /// neither list.
     pub(crate) fn last_heard(&self, most: [usize; 2]) -> Option<Vec<FlowId>> {
         let listed: u32 = self.lists.iter().map(List::len).sum();
         if listed as usize != self.live {

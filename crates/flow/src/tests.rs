@@ -27,7 +27,7 @@ pub(crate) fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// From a server's port 80 to user `n`.
+/// Key of a flow from a server's port 80 to user `n`.
 pub(crate) fn download(n: u32) -> FlowKey {
     let [a, b, c, d] = n.to_be_bytes();
     FlowKey::new([192, 0, 2, 1].into(), [10 + a, b, c, d].into(), 80, 40_000, Proto::TCP)
@@ -40,7 +40,7 @@ pub(crate) fn header(key: FlowKey, tcp: TcpHeader) -> Header {
 /// The number of a user's SYN.
 pub(crate) const CALL: u32 = 5000;
 
-/// One that acknowledges no more than that.
+/// A segment that acknowledges the SYN [`CALL`] and nothing beyond.
 pub(crate) fn segment(key: FlowKey, flags: Flags, seq: u32, payload: u32) -> Header {
     let (seq, ack) = (SeqNum(seq), SeqNum(CALL + 1));
     header(key, TcpHeader { seq, ack, payload, flags, window: 1000, ..TcpHeader::default() })

@@ -39,7 +39,7 @@ pub struct Observation {
     pub restarted: bool,
     /// The packet's kind.
     pub kind: PacketKind,
-    /// To make room, the record of a flow in use was given up.
+    /// The record of a flow in use was given up to make room.
     pub evicted_in_use: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::table::{Hooks, OnWheel};
 
 const SHIFT: u32 = 23;
 const SLOTS: usize = 4096;
-/// Not on the wheel.
+/// Place of a flow that is not on the wheel.
 pub(crate) const OFF: u16 = u16::MAX;
 
 /// The wheel; the links of its lists are kept by flow.
@@ -59,7 +59,7 @@ impl Wheel {
         Some(flow)
     }
 
-    /// Who is taken off the slot at hand next.
+    /// The flow that is taken off the slot at hand next.
     pub(crate) fn soon(&self) -> Option<u32> {
         self.slots[self.cursor as usize % SLOTS].first()
     }
@@ -122,7 +122,7 @@ impl Wheel {
         }
     }
 
-    /// Never the slot at hand, never beyond the horizon.
+    /// Slot for a time, never the slot at hand and never beyond the horizon.
     fn slot_for(&self, when: Instant) -> usize {
         let wanted = when.as_nanos().div_ceil(1 << SHIFT);
         (wanted.clamp(self.cursor + 1, self.cursor + SLOTS as u64 - 1) % SLOTS as u64) as usize

@@ -117,7 +117,7 @@ fn random_bytes_parse_or_fail_but_never_panic() {
         let mut bytes: Vec<u8> = (0..rng.below(120)).map(|_| rng.below(256) as u8).collect();
         println!("seed {seed}");
         fuzzing::parse(&bytes);
-        // And bytes that begin like a packet.
+        // Bytes that begin like a packet are parsed too.
         if bytes.len() > 40 {
             bytes[0] = 0x45;
             bytes[2..4].copy_from_slice(&60u16.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Both epoch estimators, by hand.
+//! Tests of the two epoch estimators, by hand.
 
 use super::*;
 use narrows_users::UserRule;
@@ -75,7 +75,7 @@ fn what_was_retransmitted_dropped_or_skipped_is_not_timed() {
     s.passes(0, 1000, 100);
     s.acks(550, 1100);
     assert_eq!(s.flow().receiver_rtt(), None);
-    // One that never left.
+    // A segment that never left.
     let mut s = Scene::new();
     s.arrives(0, ACK, 0, 100);
     s.acks(550, 100);
@@ -160,7 +160,7 @@ fn rate_is_bytes_per_epoch_averaged() {
     s.burst(0, 0, 4);
     s.now = 100;
     assert_eq!(s.flow().rate().as_bps(), 44_800);
-    // None in the second: 560 - 560/8 = 490 B.
+    // No packet in the second: 560 - 560/8 = 490 B.
     s.now = 200;
     assert_eq!(s.flow().rate().as_bps(), 39_200);
     // 2 packets, 280 B, in the third: 490 - 61 + 35 = 464 B.

@@ -1,4 +1,4 @@
-//! What somebody off the path can write into a flow's packets, and what it must not do to the record.
+//! Packets that somebody off the path can forge for a flow, and what they must not do to its record.
 
 use narrows_units::SeqNum;
 use narrows_wire::TcpHeader;
@@ -25,7 +25,7 @@ fn answered(s: &mut Scene, at: u64, seq: u32, ack: u32, scale: u8) {
     s.tracker.forward(ms(at), &header(s.key, syn(SYN_ACK, seq, ack, scale)));
 }
 
-/// And sent a hundred bytes, which are acknowledged.
+/// The user has called, and the server has sent a hundred bytes, which are acknowledged.
 fn talking() -> Scene {
     let mut s = opened();
     s.passes(20, SERVER_ISN + 1, 100);
@@ -45,7 +45,7 @@ fn an_answer_names_the_call() {
     answered(&mut s, 11, 1, CALL, 14);
     answered(&mut s, 12, 1, CALL + 20_000, 14);
     assert_eq!(scales(&mut s), [Some(7), Some(10)], "it acknowledges nothing that was sent");
-    // The same from the user's side, where the server has called.
+    // An answer by the user, where the server has called, must name the call too.
     let mut s = Scene::new();
     s.arrives(0, SYN, SERVER_ISN, 0);
     s.answers(10, syn(SYN_ACK, CALL, 3, 14));

@@ -1,4 +1,4 @@
-//! What a segment is taken for.
+//! Tests of the kind that a segment is taken for.
 
 use super::*;
 use PacketKind::*;
@@ -116,7 +116,7 @@ fn a_probe_of_a_closed_window() {
     assert_eq!(s.passes(700, 100, 1), WindowProbe);
     assert_eq!(s.passes(1500, 100, 1), WindowProbe);
     s.acks_window(1550, 100, 500);
-    // The same byte in earnest.
+    // A full segment at the edge is new data.
     assert_eq!(s.passes(1600, 100, 100), New);
     // With the window open the first would have been a keep-alive.
     s.acks(1650, 200);

@@ -61,7 +61,7 @@ impl Path {
         }
     }
 
-    /// What is known of both sides, in milliseconds.
+    /// Known round trips on both sides, in milliseconds.
     fn known(&mut self) -> (u64, u64) {
         let flow = self.scene.flow();
         let ms = |d: Option<Duration>| (d.unwrap().as_nanos() + 500_000) / 1_000_000;
@@ -94,7 +94,7 @@ fn a_path_that_becomes_longer_is_learned_in_a_slot_or_two_on_either_side() {
         assert_eq!(path.known(), (far, near));
         let epoch = path.scene.flow().epoch_len();
         assert!(epoch + millis(10) > millis(far + near) && epoch < millis(far + near + 2), "{epoch}");
-        // And back: at once.
+        // A path that becomes shorter again is learned at once.
         path.goes_on(128, SHORT);
         assert_eq!(path.known(), (40, 20));
     }

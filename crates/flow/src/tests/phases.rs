@@ -26,7 +26,7 @@ fn one_owed() -> Scene {
     s
 }
 
-/// The same, then nothing: silent from 400 to 500 ms.
+/// NORMAL, then a loss at 300 ms, then nothing: silent from 400 to 500 ms.
 fn timed_out() -> Scene {
     let mut s = one_owed();
     assert_eq!(s.phase_at(400), LossRecovery, "the epoch that ends at 400 had packets");
@@ -35,7 +35,7 @@ fn timed_out() -> Scene {
     s
 }
 
-/// The same; the retransmission comes at 1310 ms and waits here.
+/// NORMAL, then a loss and a silence; the retransmission comes at 1310 ms and waits here.
 fn recovering() -> Scene {
     let mut s = timed_out();
     assert_eq!(s.arrives(1310, ACK, 1000, 100).kind, PacketKind::Retransmission);
