@@ -44,22 +44,22 @@ pub struct Captured {
 /// How many frames were skipped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// They carry no IP packet that we can find: ARP, spanning tree, IP in PPP other than PPPoE.
+    /// Frames without an IP packet that we can find: ARP, spanning tree, IP in PPP other than PPPoE.
     pub not_ip: u64,
-    /// The IP header is cut off or contradicts itself.
+    /// Frames whose IP header is cut off or contradicts itself.
     pub unreadable: u64,
 }
 
-/// Why the rest of a capture cannot be read, and where.
+/// Reason why the rest of a capture cannot be read, and the place.
 #[derive(Debug)]
 pub struct CaptureError {
     /// The number of the frame that could not be read, from 1; 0 for the file header.
     pub frame: u64,
-    /// What is wrong.
+    /// Fault that was found.
     pub kind: CaptureErrorKind,
 }
 
-/// What can be wrong with a capture.
+/// Fault of a capture.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CaptureErrorKind {
@@ -73,9 +73,9 @@ pub enum CaptureErrorKind {
     EndsInside(&'static str),
     /// A length or a count is out of its range.
     Range {
-        /// Which one.
+        /// Name of the length or count.
         of: &'static str,
-        /// Its value.
+        /// Value of the length or count.
         is: u64,
         /// The least allowed.
         least: u64,
@@ -161,7 +161,7 @@ enum Format {
 
 /// A frame.
 struct Frame {
-    /// Where its bytes are, for [`Source::bytes`].
+    /// Place of the frame's bytes, for [`Source::bytes`].
     place: Range<usize>,
     /// Nanoseconds since 1970; `None` if the file gives no time.
     stamp: Option<i128>,

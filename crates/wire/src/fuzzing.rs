@@ -51,7 +51,7 @@ pub(crate) struct XorShift(u64);
 
 #[cfg(test)]
 impl XorShift {
-    /// From any seed, zero included.
+    /// Starts from any seed, zero included.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

@@ -1,4 +1,4 @@
-//! What a queue may know of a packet: a small plain struct, the same for live, simulated and replayed packets.
+//! Fields of a packet that a queue may read: a small plain struct, the same for live, simulated and replayed packets.
 
 use core::fmt;
 use core::num::NonZeroU16;
@@ -111,7 +111,7 @@ pub struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// Whether it carries only an acknowledgment or a window update.
+    /// Tells whether the segment carries only an acknowledgment or a window update.
     #[must_use]
     pub const fn is_pure_ack(&self) -> bool {
         self.payload == 0
@@ -159,14 +159,14 @@ pub struct Header {
     pub fragment: bool,
     /// The TCP header, if it is whole.
     pub tcp: Option<TcpHeader>,
-    /// What a UDP datagram shows if it looks like QUIC.
+    /// QUIC fields of a UDP datagram that looks like QUIC.
     pub quic: Option<QuicPacket>,
-    /// What an ICMP message says, if its sender says it of itself.
+    /// Report of an unreachable destination in an ICMP message, if the message's sender says it of itself.
     pub unreachable: Option<Unreachable>,
 }
 
 impl Header {
-    /// Whether this is a TCP segment with payload.
+    /// Tells whether the packet is a TCP segment with payload.
     #[must_use]
     pub fn is_tcp_data(&self) -> bool {
         self.tcp.is_some_and(|t| t.payload > 0)

@@ -8,7 +8,7 @@ use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
 use crate::{Flags, FlowKey, Header, Proto, QuicPacket, TcpHeader, Unreachable};
 
-/// Why bytes are not an IP packet.
+/// Reason why bytes are not an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// Fewer bytes than the header needs.

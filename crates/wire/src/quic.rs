@@ -1,5 +1,5 @@
-//! What a QUIC datagram shows to those on its path: the header's form, the type of its first packet, the spin bit. All
-//! else is encrypted (RFC 9312, section 2).
+//! Fields of a QUIC datagram that are readable on the path: the header's form, the type of its first packet, the spin
+//! bit. All else is encrypted (RFC 9312, section 2).
 
 /// Bits of the first byte: a long header, and the one that is set in every packet of version 1 (RFC 9000, section 17)
 /// unless the other end has said that it need not be (RFC 9287).
@@ -15,15 +15,15 @@ const V2: u32 = 0x6b33_43cf;
 /// The type of a datagram's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QuicPacket {
-    /// It opens a connection, or answers one that does.
+    /// Opens a connection, or answers a packet that does.
     Initial,
     /// Data of a client that has been there before.
     ZeroRtt,
-    /// It ends the handshake.
+    /// Ends the handshake.
     Handshake,
-    /// It asks the client to show that its address is its own.
+    /// Asks the client to show that its address is its own.
     Retry,
-    /// It names the versions a server speaks (version 0: RFC 8999, section 6).
+    /// Names the versions a server speaks (version 0: RFC 8999, section 6).
     VersionNegotiation,
     /// Data, after the handshake. Any datagram whose first bits are 01 looks so: that it is QUIC is known from the
     /// handshake before it.
@@ -69,7 +69,7 @@ impl QuicPacket {
         }
     }
 
-    /// Whether it belongs to a handshake: only these say for certain that a flow is QUIC.
+    /// Tells whether the packet belongs to a handshake: only these say for certain that a flow is QUIC.
     #[must_use]
     pub const fn is_handshake(self) -> bool {
         matches!(self, Self::Initial | Self::ZeroRtt | Self::Handshake | Self::Retry)

@@ -25,7 +25,7 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// For error messages.
+    /// Link types that are read, for error messages.
     pub(super) const NAMES: &str = "0 (null), 1 (Ethernet), 101 (raw IP), 108 (loop), 113 (Linux SLL), \
         228 and 229 (raw IPv4 and IPv6) or 276 (SLL2)";
 

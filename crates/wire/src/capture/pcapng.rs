@@ -19,10 +19,11 @@ const ENHANCED_PACKET: u32 = 6;
 
 /// The longest block that we read, bytes, which is Wireshark's limit too. Blocks that we skip may have any length.
 const MOST_BLOCK: u32 = 16 << 20;
-/// More interfaces than any capture has; without a limit, a stream of descriptions would fill the memory.
+/// Most interfaces of a section, more than any capture has; without a limit, a stream of descriptions would fill the
+/// memory.
 const MOST_INTERFACES: u64 = 65_536;
 
-/// What is known of the current section.
+/// Byte order, interfaces and latest timestamp of the current section.
 #[derive(Default)]
 pub(super) struct Section {
     big: bool,
@@ -175,7 +176,7 @@ impl Section {
         let [high, low, captured, original_len] = [4, 8, 12, 16].map(|at| word(body, at, self.big));
         at_most("the captured length", captured, MOST_CAPTURED.min(body.len() as u32 - 20))?;
         let units = u128::from(u64::from(high) << 32 | u64::from(low));
-        // Both products are below 2^64 * 10^9, so 128 bits hold the sum.
+        // The products `units * 10^9` and `offset * 10^9` are below 2^64 * 10^9, so 128 bits hold the sum.
         let since = (units * 1_000_000_000 / interface.per_second).cast_signed();
         let stamp = Some(since + i128::from(interface.offset) * 1_000_000_000);
         self.last = stamp;

@@ -5,14 +5,15 @@ use std::io::{self, Read};
 
 use super::CaptureErrorKind;
 
-/// What is read of a file at once: large, so that few calls are needed, and still in a near cache when it is read.
+/// Bytes read of a file at once: enough that few calls are needed, few enough to be in a near cache when they are
+/// parsed.
 const AT_ONCE: usize = 128 << 10;
 
-/// See the head of the file.
+/// Reader of a capture that hands out frames where they lie in its buffer, without a copy.
 pub(super) struct Source<R> {
     source: R,
     held: Vec<u8>,
-    /// What has been read and not been used is `held[at..to]`.
+    /// Bytes that were read and are not used yet: `held[at..to]`.
     at: usize,
     to: usize,
 }
@@ -34,7 +35,7 @@ impl<R: Read> Source<R> {
         (self.at, self.to) = (0, self.to - self.at);
         while self.to < len {
             if self.to == self.held.len() {
-                // It grows with the bytes that are there, not with what a length field claims.
+                // The buffer grows with the bytes that are there, not with what a length field claims.
                 self.held.resize(self.to * 2, 0);
             }
             match self.source.read(&mut self.held[self.to..]) {
@@ -70,7 +71,7 @@ impl<R: Read> Source<R> {
         self.exactly_or_end(what)?.ok_or(CaptureErrorKind::EndsInside(what))
     }
 
-    /// The same, or `None` if the file ends before the first of them.
+    /// Takes the next `N` bytes; `None` if the file ends before the first of them.
     #[inline]
     pub(super) fn exactly_or_end<const N: usize>(
         &mut self,
@@ -93,7 +94,7 @@ impl<R: Read> Source<R> {
         Ok(at..self.at)
     }
 
-    /// What was taken.
+    /// The bytes at a place that was just taken.
     #[inline]
     pub(super) fn bytes(&mut self, place: Range<usize>) -> &mut [u8] {
         &mut self.held[place]

@@ -62,7 +62,7 @@ fn read(file: &[u8]) -> Result<Vec<Captured>, CaptureError> {
     Reader::new(file)?.collect()
 }
 
-/// What goes wrong, in words.
+/// The error that reading `file` ends with, in words.
 fn complaint(file: &[u8]) -> String {
     read(file).expect_err("a file with a fault").to_string()
 }

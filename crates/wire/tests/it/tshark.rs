@@ -1,5 +1,5 @@
-//! What others make of our captures, and we of theirs: Wireshark's `tshark`, `capinfos` and `editcap`. Where they are
-//! not installed, the tests say so and pass.
+//! Captures exchanged with Wireshark's `tshark`, `capinfos` and `editcap`: each side reads what the other wrote. Where
+//! they are not installed, the tests say so and pass.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -26,7 +26,7 @@ impl Drop for Scratch {
     }
 }
 
-/// What the tool says; `None` where it is not installed.
+/// Runs the tool and returns its output; `None` where it is not installed.
 fn run(tool: &str, args: &[&str]) -> Option<String> {
     let Ok(output) = Command::new(tool).args(args).output() else {
         skip(&running(), format!("no {tool}; apt-get install tshark"));
@@ -137,7 +137,7 @@ fn fields(path: &str) -> Option<Vec<Vec<String>>> {
 
 /// Wireshark's levels: chats at 0x200000, notes at 0x400000, warnings and errors above.
 const NOTE: u64 = 0x0040_0000;
-/// Its group of remarks on sequence numbers: the story has a loss, and they say so.
+/// Number of tshark's group of remarks on sequence numbers: the story has a loss, and they say so.
 const SEQUENCE: u64 = 0x0200_0000;
 
 #[test]
