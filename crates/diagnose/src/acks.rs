@@ -7,8 +7,8 @@ use crate::evidence::Hints;
 use crate::judge::DUPTHRESH;
 use crate::tolerances::ACKS;
 
-/// See the head of the file. Once enough duplicates, or selectively acknowledged segments, have told of a loss, that
-/// time stays until the sender repairs it or all is acknowledged.
+/// ACKs seen on their way to one sender. Once enough duplicates, or selectively acknowledged segments, have told of a
+/// loss, that time stays until the sender repairs it or all is acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acks {
     /// Times at which the latest ACKs passed, in a ring.

@@ -21,9 +21,9 @@ use crate::tolerances::{
 pub struct AnalyzerLimits {
     /// Connections followed at a time.
     pub connections: usize,
-    /// For how long one that is over is kept, for what comes late.
+    /// Time for which a connection that is over is kept, for late packets.
     pub linger: Duration,
-    /// For how long one that is silent is kept. The longest back-off is two minutes.
+    /// Time for which a silent connection is kept. The longest back-off is two minutes.
     pub silence: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Default for AnalyzerLimits {
     }
 }
 
-/// What the capture says of losses between the openers, or the others, and the point of capture.
+/// Losses that the capture shows between one kind of end, openers or others, and the point of capture.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
     segments: u64,
@@ -41,13 +41,13 @@ struct Losses {
 }
 
 impl Losses {
-    /// So far, by what one end has sent. What follows from losses is no evidence of them.
+    /// Counts the losses by what one end has sent so far. What follows from losses is no evidence of them.
     fn of(counts: &Counts) -> Self {
         let lost = counts.lost_before.saturating_sub(counts.timeouts_inferred);
         Self { segments: counts.data + counts.again, lost }
     }
 
-    /// More than a hundredth, and more than chance.
+    /// Tells whether packets get lost: more than a hundredth, and more than chance.
     fn any(self) -> bool {
         self.lost >= LOSSES && self.lost * LOSSES_IN > self.segments
     }
@@ -81,7 +81,8 @@ impl Waits {
     }
 }
 
-/// Which segment such senders send again after a silence, of several.
+/// Choice of senders that have several segments under way in a silence: how often the first was sent again, how often
+/// the last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tails {
     first: u64,
@@ -89,7 +90,8 @@ struct Tails {
 }
 
 impl Tails {
-    /// None of them probes tails. A probe may have been lost before the capture, so a few firsts say nothing.
+    /// Tells whether senders of this kind probe no tails. A probe may have been lost before the capture, so a few
+    /// firsts say nothing.
     fn plain(self) -> bool {
         self.first >= FIRSTS && self.last * FIRSTS_TO_LASTS < self.first
     }
@@ -103,8 +105,8 @@ struct Late {
 }
 
 impl Late {
-    /// No more are due than by chance: other acknowledgments than those of new data restart the timer as well. Without
-    /// the sender's clock many that are due leave the queue later, so fewer are chance.
+    /// Tells whether no more are due than by chance: other acknowledgments than those of new data restart the timer as
+    /// well. Without the sender's clock many that are due leave the queue later, so fewer are chance.
     fn by_chance(self, stamps: bool) -> bool {
         (self.due + 2) * if stamps { LATE_BY_CLOCK } else { LATE_WITHOUT } < self.others
     }
@@ -131,7 +133,7 @@ pub struct Analyzer {
     losses: [Losses; 2],
     waits: [Waits; 2],
     tails: [Tails; 2],
-    /// Without timestamps, and with them.
+    /// Repairs of the first segment soon after an ACK, by senders without timestamps and by senders with them.
     late: [[Late; 2]; 2],
     rates: [Rates; 2],
     passing: Passing,
@@ -139,12 +141,12 @@ pub struct Analyzer {
     evicted: u64,
     /// Connections so far.
     begun: u64,
-    /// See [`Analyzer::ask_why`].
+    /// Frame about which [`Analyzer::ask_why`] asks.
     asked: Option<u64>,
 }
 
 impl Analyzer {
-    /// With these bounds.
+    /// Makes an analyzer with these bounds.
     #[must_use]
     pub fn new(limits: AnalyzerLimits) -> Self {
         let limits = AnalyzerLimits { connections: limits.connections.max(8), ..limits };
@@ -274,7 +276,7 @@ impl Analyzer {
         self.finished.drain(..)
     }
 
-    /// What is known so far of the connections that go on, in no order. A silence that goes on counts up to `now`.
+    /// Reports on the connections that are still open, in no order. A silence that lasts still counts up to `now`.
     pub fn ongoing(&self, now: Instant) -> impl Iterator<Item = FlowReport> + '_ {
         self.connections.iter().map(|(_, c)| c.clone()).map(move |mut c| {
             if c.closed.is_none() {

@@ -6,23 +6,24 @@ use narrows_units::{Duration, Instant};
 
 use crate::tolerances::{DRIFT, RATE_FITS, RATE_PACKETS, RATE_SPAN, RATES};
 
-/// See the head of the file. All times are those of the capture.
+/// Clock of a sender, as its timestamps show it. All times are those of the capture.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     first: Option<(Instant, u32)>,
     packets: u32,
     /// The place in [`RATES`] of its ticks in a second, if that is known.
     rate: Option<usize>,
-    /// That of others like it.
+    /// Rate of other senders like it, as a place in [`RATES`], if that is known.
     usual: Option<usize>,
-    /// Its own was told.
+    /// Whether [`Clock::found`] has given the rate.
     told: bool,
-    /// What follows is kept for each rate, so that nothing is lost before it is known. When a packet with the first
-    /// timestamp would have passed at the earliest, seconds from `first`.
+    /// Time at which a packet with the first timestamp would have passed at the earliest, in seconds from `first`. It
+    /// is kept for each rate, as `lead` is, so that nothing is lost before the rate is known.
     base: [Least; 3],
-    /// From an ACK's passing here until what it lets go is sent, less `base`.
+    /// Time from an ACK's passing here until the data it lets go is sent, less `base`.
     lead: [Least; 3],
-    /// What follows from these for [`Clock::react`], which is asked for several times a packet.
+    /// Time that [`Clock::react`] gives. It follows from the rate, `base` and `lead`, and is kept because it is asked
+    /// for several times a packet.
     reacts: Option<Duration>,
 }
 
@@ -73,7 +74,7 @@ impl Clock {
         self.reckon();
     }
 
-    /// Its rate, as soon as that is known and only then; for who collects that.
+    /// Rate of the clock, as a place in [`RATES`], given once when it becomes known; the analyzer collects them.
     pub(crate) fn found(&mut self) -> Option<usize> {
         let rate = self.rate.filter(|_| !self.told);
         self.told |= rate.is_some();
@@ -121,13 +122,13 @@ impl Clock {
         self.rate.map_or(0..RATES.len(), |at| at..at + 1)
     }
 
-    /// The same where its own ticks have shown its rate.
+    /// Time that [`Clock::react`] gives; `None` unless the sender's own ticks have shown its rate.
     pub(crate) fn react_sure(&self) -> Option<Duration> {
         self.rate.and(self.react())
     }
 
-    /// From an ACK's passing here until what it lets go passes here, without any queue; none as long as the clock is
-    /// not known.
+    /// Time from an ACK's passing here until the data it lets go passes here, without any queue; `None` as long as the
+    /// clock is not known.
     pub(crate) const fn react(&self) -> Option<Duration> {
         self.reacts
     }
@@ -139,7 +140,7 @@ impl Clock {
     }
 }
 
-/// From one timestamp to another.
+/// Ticks from one timestamp to another; negative if the second is older.
 fn ticks(start: u32, tsval: u32) -> f64 {
     f64::from(tsval.wrapping_sub(start).cast_signed())
 }

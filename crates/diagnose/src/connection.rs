@@ -53,14 +53,14 @@ struct Quiet {
     row: &'static QuietRow,
 }
 
-/// See the head of the file.
+/// Connection with its ends as senders, its handshake, and the silences in which nothing is under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     /// Counted from 0 by their first packets.
     pub(crate) number: u64,
-    /// The next of the same bucket.
+    /// Place of the next connection of the same bucket.
     pub(crate) chain: u32,
-    /// From the end that opened it, as far as is known.
+    /// Addresses and ports, from the end that opened the connection, as far as is known.
     pub(crate) key: FlowKey,
     /// The SYN was seen.
     pub(crate) opened: bool,
@@ -147,7 +147,7 @@ impl Connection {
             let waits = !self.senders[1 - from].is_quiet();
             self.senders[1 - from].ack(p);
             if waits && self.senders[1 - from].is_quiet() && p.tcp.payload == 0 {
-                // What this end sends from here on is no acknowledgment of what was asked.
+                // The question is acknowledged: packets that this end sends from here on are no acknowledgment of it.
                 self.numbering[from].forget_missing();
             }
             if p.tcp.timestamps.is_none() {
@@ -182,7 +182,7 @@ impl Connection {
         sender.data(p, asked);
         let fresh = sender.findings().counts.data > data;
         let new = fresh && sender.findings().counts.timeouts == timeouts;
-        // It may have told of that silence already.
+        // The sender may have told of that silence already.
         let told = sender.findings().stalls.last().is_some_and(|s| s.to == p.at);
         if let Some(Quiet { stall, evidence, row }) = silent.filter(|_| new && !told) {
             let (at, by) = (stall.to, stall.by);
@@ -220,7 +220,7 @@ impl Connection {
         let sent = p.tcp.timestamps.and_then(|(tsval, _)| s.timing().clock_sent_about(p.at, tsval));
         let sent_after = sent.map(|sent| sent.since(begun).saturating_sub(least));
         let numbered = self.numbering[from].has() && p.passing.are_numbered(from) && p.passing.is_whole();
-        // What fills the hole may have been sent just before.
+        // Bytes in the hole may have been sent just before this packet.
         let hole = s.last_data().is_some() && s.highest().before(p.tcp.seq);
         let in_hole = if hole { (p.tcp.seq - s.highest()).div_ceil(s.mss().max(1)) } else { 0 };
         let evidence = QuietEvidence {
@@ -368,7 +368,7 @@ impl Connection {
         self.senders[usize::from(by)].keep_asked(stall, || Why::handshake(now, by, &evidence, row));
     }
 
-    /// Nothing more is seen of it.
+    /// Ends the connection: nothing more is seen of it.
     pub(crate) fn finish(&mut self, now: Instant, frame: u64) {
         if !self.handshake.over {
             self.handshake.over = true;

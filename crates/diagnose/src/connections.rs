@@ -10,7 +10,7 @@ use crate::connection::Connection;
 
 narrows_lists::chained!(Connection: chain);
 
-/// See the head of the file.
+/// Open connections, found by the addresses and ports of a packet in either direction.
 #[derive(Debug)]
 pub(crate) struct Connections {
     slab: Slab<Connection>,
@@ -19,7 +19,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// None yet; about so many at most.
+    /// Makes an empty table with a bucket for each of `most` connections, which is 8 to 2^24; more connections only
+    /// make look-ups slower.
     pub(crate) fn new(most: usize) -> Self {
         let buckets = most.clamp(8, 1 << 24).next_power_of_two();
         Self { slab: Slab::new(), chains: Chains::new(buckets), seed: RandomState::new().hash_one(0) }
@@ -29,7 +30,7 @@ impl Connections {
         self.slab.len()
     }
 
-    /// The same for both directions.
+    /// Bucket of a connection, one for both directions.
     fn bucket(&self, key: &FlowKey) -> usize {
         let turned = (key.src_bits(), key.sport) > (key.dst_bits(), key.dport);
         let hash = if turned { key.reverse().hash(self.seed) } else { key.hash(self.seed) };

@@ -6,15 +6,15 @@ use narrows_units::{Duration, SeqNum};
 
 use crate::tolerances::LEAST_RTO;
 
-/// See the head of the file. It follows up at once and down by a quarter each round trip; a round trip that is shorter
-/// than the mean counts an eighth.
+/// Deviation of round trips, by Linux's rules. It follows up at once and down by a quarter each round trip; a round
+/// trip that is shorter than the mean counts an eighth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deviation {
     srtt: Duration,
     /// Four mean deviations, and the most of them in this round trip.
     mean: Duration,
     most: Duration,
-    /// What the timeout has beyond the smoothed round trip.
+    /// Part of the timeout beyond the smoothed round trip.
     pub(crate) four: Duration,
     /// The round trip ends when this is acknowledged.
     until: SeqNum,
@@ -62,8 +62,8 @@ mod tests {
         assert_eq!(add(400, 1001, 5001), ms(800));
         // Nothing beyond 5001 is acknowledged: still the second round trip.
         assert_eq!(add(400, 2001, 6001), ms(800));
-        // It is over: its largest was 600 less a quarter, three times: 800, 600, 450, 337.5; of those after the first
-        // round trip 450. A quarter of the way from 800 to 450.
+        // The second round trip is over: its largest was 600 less a quarter, three times: 800, 600, 450, 337.5; of
+        // those after the first round trip 450. A quarter of the way from 800 to 450.
         assert_eq!(add(400, 5002, 9001), ms(712) + Duration::from_micros(500));
         // 1600 ms instead of 400: at once.
         assert!(add(1600, 5003, 9001) > ms(1400));

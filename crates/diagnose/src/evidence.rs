@@ -13,10 +13,10 @@ use narrows_units::{Duration, Instant};
 use crate::findings::Repair;
 use crate::passing::Others;
 
-/// How the sender is doing (RFC 6582 and 6675).
+/// State of a sender (RFC 6582 and 6675).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SenderState {
-    /// Nothing was lost that it knows of.
+    /// The sender knows of no loss.
     #[default]
     Open,
     /// After a fast retransmit, until all that was under way then is acknowledged.
@@ -31,7 +31,7 @@ pub enum SenderState {
 pub struct Age(i64);
 
 impl Age {
-    /// From `then` until `now`.
+    /// Age of `then` at `now`.
     #[must_use]
     pub const fn between(then: Instant, now: Instant) -> Self {
         Self(now.as_nanos().cast_signed().wrapping_sub(then.as_nanos().cast_signed()))
@@ -166,7 +166,7 @@ pub struct SenderEvidence {
 /// Event that started a sender's timer anew in a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// Nothing: it goes on from where it was.
+    /// No event: the timer goes on from where it was.
     Nothing,
     /// Acknowledgments have told of a loss.
     Fast,
@@ -223,7 +223,8 @@ pub struct SilenceEvidence {
     pub hidden: bool,
     /// An acknowledgment without data ended it: it would say that a copy was needless (RFC 2883).
     pub bare_ack: bool,
-    /// Its timestamp echoes one of the repairs, and not what was sent before (RFC 3522); `None` without timestamps.
+    /// The ACK's timestamp echoes one of the repairs, and not what was sent before (RFC 3522); `None` without
+    /// timestamps.
     pub echoes_repair: Option<bool>,
     /// A probe of new data jumped over what was never seen.
     pub jumped: bool,
@@ -243,9 +244,9 @@ pub struct SilenceEvidence {
     pub mss: u32,
     /// The last byte under way was acknowledged, and the sender sent no more at once; `None` as long as that is open.
     pub ended: Option<bool>,
-    /// Nothing that follows will be looked at.
+    /// The silence is judged while it lasts: nothing that follows will be looked at.
     pub live: bool,
-    /// What ended it was data on its way from the sender, so what waited did so before here; else an acknowledgment.
+    /// Data on its way from the sender ended the silence, so a wait was before here; false: an acknowledgment did.
     /// `None` if it has not ended.
     pub by_data: Option<bool>,
     /// Length of the silence.
@@ -276,7 +277,7 @@ pub struct QuietEvidence {
     pub opener: bool,
     /// The other end has sent data since: this is an answer, and else the rest of one.
     pub answer: bool,
-    /// What was asked has been acknowledged, so it had come.
+    /// The question has been acknowledged, so it had come.
     pub asked_came: bool,
     /// The receiver's window.
     pub window: OfferedWindow,
@@ -289,15 +290,16 @@ pub struct QuietEvidence {
     /// Packets that the sender sent meanwhile and that never came here, by their identifications, beyond those that
     /// fill the hole before what ended the silence; `None` if it does not count them.
     pub missing: Option<u32>,
-    /// What ended the silence follows a hole: bytes before it have not come.
+    /// The packet that ended the silence follows a hole: bytes before it have not come.
     pub hole: bool,
     /// Time from the beginning until what ended the silence was sent, by its sender's clock.
     pub sent_after: Option<Duration>,
-    /// That is when the sender's timer would have expired, once or several times, had the answer been lost (RFC 6298).
+    /// The time `sent_after` is when the sender's timer would have expired, once or several times, had the answer been
+    /// lost (RFC 6298).
     pub due: bool,
     /// No queue stands before here, as the clocks of senders tell, or acknowledgments that are late behind here.
     pub clear_before: bool,
-    /// What was sent last was not the end of what the application had written: full, and without PSH.
+    /// The last segment sent was not the end of what the application had written: full, and without PSH.
     pub more: bool,
     /// Packets get lost between such senders and the capture, as other connections show.
     pub losses: bool,
@@ -357,20 +359,20 @@ impl RepairEvidence {
     }
 }
 
-/// Where a number was seen.
+/// Place where a number was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// In packets that passed the capture.
+    /// Packets that passed the capture.
     Capture,
-    /// At the sender, reckoned from its half of the round trip or read from its timestamps.
+    /// The sender, as reckoned from its half of the round trip or read from its timestamps.
     Sender,
-    /// In other connections of the capture.
+    /// Other connections of the capture.
     Others,
 }
 
 impl Origin {
-    /// In words.
+    /// Names the place in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -388,7 +390,7 @@ pub struct Item {
     pub name: &'static str,
     /// Value with its unit.
     pub value: String,
-    /// Where it was seen.
+    /// Place where the number was seen.
     pub origin: Origin,
 }
 

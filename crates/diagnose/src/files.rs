@@ -17,18 +17,18 @@ const TOO_LATE: usize = 64;
 struct Input {
     name: String,
     reader: Reader<Box<dyn Read>>,
-    /// From the beginning of the earliest file to that of this one.
+    /// Time from the beginning of the earliest file to the beginning of this one.
     offset: Duration,
     /// The packet that comes next.
     next: Option<Captured>,
-    /// Why the rest cannot be read.
+    /// Reason why the rest of the file cannot be read.
     cut: Option<String>,
 }
 
 /// All files, merged by time.
 pub struct Inputs {
     files: Vec<Input>,
-    /// By the places of packets in `slots`, of which one is free.
+    /// Order of the packets in `slots`, of which one is free.
     order: Ordered<usize>,
     slots: Vec<Captured>,
     free: usize,
@@ -89,7 +89,7 @@ impl Inputs {
         Ok(Self { files, order: Ordered::new(TOO_LATE), slots: Vec::new(), free: 0, origin })
     }
 
-    /// What was left out, and why, for each file.
+    /// Remarks about each file: packets that were left out, came through tunnels or were reordered.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -1,5 +1,4 @@
-//! What is found: stalls and what a sender did, with their evidence. Times are seconds since the first frame of the
-//! capture.
+//! Findings: stalls and what a sender did, with their evidence. Times are seconds since the first frame of the capture.
 
 use core::net::IpAddr;
 
@@ -9,8 +8,8 @@ use narrows_units::{Duration, Instant};
 
 use crate::frames::Frames;
 
-/// Why a flow stood still. The taxonomy is that of TAPO (Zhou et al., "Demystifying and Mitigating TCP Stalls at the
-/// Server Side", CoNEXT 2015, section 3), with the handshake and the end of a connection besides.
+/// Cause for which a flow stood still. The taxonomy is that of TAPO (Zhou et al., "Demystifying and Mitigating TCP
+/// Stalls at the Server Side", CoNEXT 2015, section 3), with the handshake and the end of a connection besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -18,7 +17,7 @@ pub enum Cause {
     DataUnavailable,
     /// An answer, or the rest of one, was sent and lost before the point of capture.
     AnswerLost,
-    /// Nothing came back: what was asked was lost, or filtered, or the answer was.
+    /// The question was not answered: it was lost, or filtered, or the answer was.
     NoAnswer,
     /// Packets waited their turn in a queue that serves flows in turn.
     WaitsTurn,
@@ -38,22 +37,22 @@ pub enum Cause {
     TailLoss,
     /// A loss, and too few packets under way to tell of it, because the congestion window was small.
     SmallCongestionWindow,
-    /// The same, because the receiver's window was small.
+    /// A loss, and too few packets under way to tell of it, because the receiver's window was small.
     SmallReceiveWindow,
     /// All of a window of four packets or more was lost.
     ContinuousLoss,
     /// The sender repaired what the receiver had: the acknowledgment was delayed or lost.
     AckDelayedOrLost,
-    /// Nothing was repaired: packets, or their acknowledgments, took that long.
+    /// Packets, or their acknowledgments, took that long, and nothing was repaired.
     PacketDelay,
     /// Only the end of the connection waited to be acknowledged.
     Closing,
-    /// What is seen from here does not tell.
+    /// The packets seen here do not tell the cause.
     Unknown,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 18] = [
         Self::DataUnavailable,
         Self::AnswerLost,
@@ -75,7 +74,7 @@ impl Cause {
         Self::Unknown,
     ];
 
-    /// In words, as the page of text has it.
+    /// Names the cause in words, as the page of text does.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -134,7 +133,7 @@ impl Cause {
     }
 }
 
-/// What made a sender send something again.
+/// Reason for which a sender sent something again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repair {
@@ -150,12 +149,12 @@ pub enum Repair {
     Probe,
     /// A SYN or its answer again.
     Handshake,
-    /// Nothing that we can tell of.
+    /// No reason that we can tell of.
     Unknown,
 }
 
 impl Repair {
-    /// Which of several names a stall: that of the highest rank.
+    /// Rank of the reason: of several in one stall, the highest names it.
     #[must_use]
     pub const fn rank(self) -> u8 {
         match self {
@@ -174,19 +173,19 @@ impl Repair {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// Nothing was lost, or we cannot know.
+    /// No packet was lost, or we cannot know.
     #[default]
     Unknown,
     /// Between the sender and the capture: they were never seen.
     Before,
     /// Between the capture and the receiver: they were seen.
     Behind,
-    /// Some here, some there.
+    /// Packets were lost both before the capture and behind it.
     Both,
 }
 
 impl Place {
-    /// Of two losses.
+    /// Joins the places of two losses.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -202,16 +201,16 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// Another explanation is about as good.
+    /// The finding is one of several explanations that are about as good.
     Possible,
-    /// It fits the times, and nothing contradicts.
+    /// The finding fits the times, and nothing contradicts it.
     Likely,
-    /// Packets show it.
+    /// The packets show the finding.
     Certain,
 }
 
 impl Certainty {
-    /// In a word.
+    /// Names the certainty in a word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -230,11 +229,11 @@ pub struct Event {
     pub at: Instant,
     /// The frame that shows it.
     pub frame: u64,
-    /// Which end sent it: 0 for the one that opened the connection.
+    /// End that sent the packet: 0 for the end that opened the connection.
     pub by: u8,
-    /// What made it.
+    /// Reason for which the packet was sent again.
     pub repair: Repair,
-    /// It was not seen, but follows from what was.
+    /// The repair was not seen, but follows from what was.
     pub inferred: bool,
     /// How sure that is.
     pub certainty: Certainty,
@@ -253,11 +252,11 @@ pub struct Stall {
     /// The progress that ended it, or the end of what was seen.
     #[serde(rename = "to_s", serialize_with = "seconds")]
     pub to: Instant,
-    /// Whose data stood still: 0 for the end that opened the connection.
+    /// End whose data stood still: 0 for the end that opened the connection.
     pub by: u8,
-    /// Why.
+    /// Cause of the stall.
     pub cause: Cause,
-    /// What ended it or tried to, in the order of importance: a timeout before a probe before anything else.
+    /// Repair that ended the stall or tried to, by rank: a timeout before a probe before anything else.
     pub repair: Option<Repair>,
     /// How often the timer expired.
     pub timeouts: u32,
@@ -271,24 +270,24 @@ pub struct Stall {
     pub certainty: Certainty,
     /// The frames that show it: the last progress, what was sent again (at most six), and what ended it.
     pub frames: Frames,
-    /// It was over before the capture or the connection ended.
+    /// The stall was over before the capture or the connection ended.
     pub ended: bool,
 }
 
 impl Stall {
-    /// How long it was.
+    /// Length of the stall.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.to.since(self.from)
     }
 }
 
-/// For JSON: seconds.
+/// Writes a time as seconds, for JSON.
 pub(crate) fn seconds<S: serde::Serializer>(at: &Instant, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_f64(at.as_secs_f64())
 }
 
-/// Why nothing passed.
+/// Cause for which nothing passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuicCause {
@@ -296,7 +295,7 @@ pub enum QuicCause {
     HandshakeLost,
     /// One end sent again and again, and the other was silent: packets, or what answers them, were lost.
     Starved,
-    /// Nothing came back: what was sent was lost, or filtered, or the answer was.
+    /// The datagrams were not answered: they were lost, or filtered, or the answer was.
     NoAnswer,
     /// Packets waited their turn in a queue that serves flows in turn.
     WaitsTurn,
@@ -306,12 +305,12 @@ pub enum QuicCause {
     DataUnavailable,
     /// The client had nothing to ask.
     ClientIdle,
-    /// None of these shows.
+    /// The packets show no cause.
     Unknown,
 }
 
 impl QuicCause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 8] = [
         Self::HandshakeLost,
         Self::Starved,
@@ -323,7 +322,7 @@ impl QuicCause {
         Self::Unknown,
     ];
 
-    /// In words, as the page of text has it.
+    /// Names the cause in words, as the page of text does.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -354,8 +353,8 @@ impl QuicCause {
 /// One end of a connection and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct End {
-    /// Its address.
+    /// Address of the end.
     pub address: IpAddr,
-    /// Its port.
+    /// Port of the end.
     pub port: u16,
 }

@@ -9,15 +9,15 @@ const MOST: usize = 8;
 /// two thousand millions of frames away from the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
-    /// The first, in halves: so a stall is no larger than it has to be.
+    /// The first frame, in halves: so a stall is no larger than it has to be.
     first: [u32; 2],
-    /// How much greater the others are.
+    /// Differences of the other frames from the first.
     others: [i32; MOST - 1],
     count: u8,
 }
 
 impl Frames {
-    /// None.
+    /// Forgets all frames.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
     }
@@ -35,7 +35,7 @@ impl Frames {
         }
     }
 
-    /// How many there are.
+    /// Number of frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count.into()
@@ -47,7 +47,7 @@ impl Frames {
         self.count == 0
     }
 
-    /// All of them.
+    /// All frames, in the order in which they passed.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.len()).map(|at| match at.checked_sub(1) {
             Some(other) => origin(self.first).wrapping_add_signed(self.others[other].into()),
@@ -55,13 +55,13 @@ impl Frames {
         })
     }
 
-    /// The first.
+    /// The first frame, if there is any.
     #[must_use]
     pub fn first(&self) -> Option<u64> {
         self.iter().next()
     }
 
-    /// The last.
+    /// The last frame, if there is any.
     #[must_use]
     pub fn last(&self) -> Option<u64> {
         self.len().checked_sub(1).and_then(|at| self.iter().nth(at))
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn eight_of_them_without_repetitions() {
-        // Of several files, each has its own numbers.
+        // Frames of several files have numbers of their own in each file.
         let first = 3 << 32;
         let frames: Frames = [first, first, first + 2, 3 << 31, first - 5, 0].into_iter().collect();
         let all = format!("[{first},{},{}]", first + 2, first - 5);

@@ -1,4 +1,4 @@
-//! Who stalls in a capture, and why.
+//! Finds the stalls of the TCP connections in a capture, and their causes.
 //!
 //! An [`Analyzer`] is told of packets, in the order of their times, and gives a [`FlowReport`] for each TCP connection:
 //! its stalls with cause and evidence, what its ends sent again and what made them, and where on the path the capture

@@ -37,7 +37,7 @@ impl<T> Ordered<T> {
         self.held.pop_front()
     }
 
-    /// How many were out of order.
+    /// Number of packets that were out of order.
     #[must_use]
     pub fn moved(&self) -> u64 {
         self.moved

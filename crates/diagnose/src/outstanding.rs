@@ -1,5 +1,5 @@
-//! What a sender has under way, as far as it was seen at the point of capture: the bytes between the highest ACK and
-//! the highest sequence number, in segments. Bytes that were passed over and never seen are segments too: holes.
+//! Bytes that a sender has under way, as far as they were seen at the point of capture: those between the highest ACK
+//! and the highest sequence number, in segments. Bytes that were passed over and never seen are segments too: holes.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use crate::tolerances::MOST_SEGMENTS;
 pub(crate) struct Segment {
     pub(crate) start: SeqNum,
     pub(crate) len: u32,
-    /// When it was last seen; of a hole, when it was passed over.
+    /// Time at which the segment was last seen; of a hole, when it was passed over.
     pub(crate) last: Instant,
-    /// When that was sent (see [`Seen`]).
+    /// Time at which that copy was sent (see [`Seen`]).
     pub(crate) sent: Instant,
     /// The frame in which it was last seen.
     pub(crate) frame: u64,
-    /// How often it was seen. Zero for a hole.
+    /// Number of copies seen. Zero for a hole.
     pub(crate) seen: u8,
     /// The receiver said that it has it.
     pub(crate) sacked: bool,
@@ -36,20 +36,20 @@ impl Segment {
     }
 }
 
-/// What had been known of the bytes of a segment that passes.
+/// Knowledge of a segment's bytes from before it passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// They, or a part of them, fill a hole that was passed over then.
+    /// Time at which a hole was passed over that the bytes, or a part of them, fill.
     pub(crate) hole: Option<Instant>,
     /// How often the most seen of them had been seen.
     pub(crate) seen: u8,
-    /// When they were last seen, and in which frame.
+    /// Time at which the bytes were last seen, and the frame.
     pub(crate) last: Option<(Instant, u64)>,
     /// The receiver has said that it has them all.
     pub(crate) sacked: bool,
 }
 
-/// What a cumulative ACK newly covers.
+/// Segments that a cumulative ACK newly covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Covered {
     /// When the highest segment was sent, if it was sent once and not acknowledged selectively before.
@@ -64,7 +64,7 @@ pub(crate) struct Covered {
     pub(crate) holes: u32,
 }
 
-/// See the head of the file.
+/// Segments under way of one sender.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outstanding {
     list: VecDeque<Segment>,

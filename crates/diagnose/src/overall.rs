@@ -1,4 +1,4 @@
-//! What all connections of a capture together mean.
+//! Sums over all connections of a capture.
 
 use serde::Serialize;
 
@@ -14,17 +14,17 @@ use crate::spread::Spread;
 pub struct CauseShare {
     /// The cause.
     pub cause: Cause,
-    /// How many.
+    /// Number of stalls.
     pub stalls: u64,
-    /// How long all of them took, seconds.
+    /// Sum of the stalls' lengths, seconds.
     pub time_s: f64,
-    /// The longest, seconds.
+    /// Length of the longest stall, seconds.
     pub longest_s: f64,
-    /// How much of the time is said for certain, is likely, and is possible, seconds.
+    /// Time of stalls whose cause is certain, seconds.
     pub certain_s: f64,
-    /// See `certain_s`.
+    /// Time of stalls whose cause is likely, seconds.
     pub likely_s: f64,
-    /// See `certain_s`.
+    /// Time of stalls whose cause is possible, seconds.
     pub possible_s: f64,
 }
 
@@ -33,17 +33,17 @@ pub struct CauseShare {
 pub struct Overall {
     /// Connections.
     pub connections: u64,
-    /// Of them, those with data.
+    /// Connections with data.
     pub with_data: u64,
-    /// From this length on a stall is long, seconds.
+    /// Length from which on a stall is long, seconds.
     pub over_s: f64,
-    /// Connections that stalled for longer than that at once.
+    /// Connections with a stall longer than `over_s`.
     pub stalled_over: u64,
     /// Packets of TCP.
     pub packets: u64,
-    /// The first and the last packet.
+    /// Time of the first packet, seconds.
     pub from_s: f64,
-    /// See `from_s`.
+    /// Time of the last packet, seconds.
     pub to_s: f64,
     /// All counts of both directions.
     pub counts: Counts,
@@ -51,20 +51,20 @@ pub struct Overall {
     pub causes: Vec<CauseShare>,
     /// Time of stalls because of losses, by where packets were lost: unknown, before the capture, behind it, both.
     pub lost_s: [f64; 4],
-    /// Time of stalls longer than `over_s`, and how much of it is because of losses.
+    /// Time of stalls longer than `over_s`, seconds.
     pub long_s: f64,
-    /// See `long_s`.
+    /// Time of stalls longer than `over_s` that losses caused, seconds.
     pub long_loss_s: f64,
     /// Connections by where the capture was taken: at the sender, at the receiver, between, unknown.
     pub vantage: [u64; 4],
     /// Data packets sent in a round trip while a transfer was under way: mean of connections with three round trips
     /// and more of it.
     pub packets_per_rtt: Option<f64>,
-    /// The least round trip, the median, and what one in twenty exceeded, seconds.
+    /// Least round trip, seconds.
     pub rtt_least_s: Option<f64>,
-    /// See `rtt_least_s`.
+    /// Median round trip, seconds.
     pub rtt_p50_s: Option<f64>,
-    /// See `rtt_least_s`.
+    /// Round trip that one in twenty exceeded, seconds.
     pub rtt_p95_s: Option<f64>,
     /// Time that connections lasted, summed, seconds.
     pub lasted_s: f64,

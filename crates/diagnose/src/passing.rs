@@ -1,4 +1,4 @@
-//! What else passes the point of capture, of all connections together: how many packets of how many others came in a
+//! Packets that pass the point of capture, of all connections together: how many packets of how many others came in a
 //! silence, how long packets have just waited on their way here, and whether hosts number their packets.
 
 use std::collections::VecDeque;
@@ -75,7 +75,7 @@ impl Numbers {
     }
 }
 
-/// What one packet shows of others of its direction, and of the way behind here.
+/// Signs in one packet of others of its direction, and of the way behind here.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Passage {
     /// Place of the packet before of the same end and connection.
@@ -84,13 +84,13 @@ pub(crate) struct Passage {
     pub(crate) step: Option<u16>,
     /// Acknowledgments in it of data that was not seen here.
     pub(crate) unseen: u64,
-    /// How long it waited before here, by its sender's clock.
+    /// Wait of the packet before here, by its sender's clock.
     pub(crate) waited: Option<Duration>,
     /// How much later than ever the receiver of the other direction acknowledges.
     pub(crate) behind: Option<Duration>,
 }
 
-/// See the head of the file.
+/// Packets of all connections that have passed, by direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Passing {
     directions: [Direction; 2],
@@ -142,8 +142,8 @@ impl Passing {
         self.directions[from].numbers.are_counts()
     }
 
-    /// No queue stands before here in this direction: packets do not wait by their senders' clocks, or acknowledgments
-    /// are late, so the queue is behind.
+    /// Tells whether no queue stands before here in this direction: packets do not wait by their senders' clocks, or
+    /// acknowledgments are late, so the queue is behind.
     pub(crate) fn is_clear_before(&self, from: usize) -> bool {
         let Direction { timed, behind, .. } = self.directions[from];
         (timed >= TIMED || behind >= QUEUE_BEHIND) && !self.is_behind_queue(from)
@@ -237,7 +237,7 @@ impl Numbering {
     }
 }
 
-/// No packet has passed.
+/// State in which no packet has passed.
 #[cfg(test)]
 pub(crate) static NOTHING: std::sync::LazyLock<Passing> = std::sync::LazyLock::new(Passing::default);
 
@@ -256,7 +256,7 @@ mod tests {
             let passage = Passage { before: before[connection as usize], ..Passage::default() };
             before[connection as usize] = p.passes(1, at(ms), connection, passage);
         }
-        // Of connection 7 between 0 and 600 ms: three packets of two others, and 300 ms at the end without any.
+        // Packets beside connection 7 between 0 and 600 ms: three of two others, and 300 ms at the end without any.
         let gap = Duration::from_millis(300);
         let expected = Others { connections: 2, packets: 3, most: 2, gap };
         assert_eq!(p.others(1, 7, at(0), at(600)), Some(expected));

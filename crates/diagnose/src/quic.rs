@@ -1,6 +1,7 @@
-//! What can be known of QUIC from its path: all but the form of the header and the spin bit is encrypted (RFC 9312). So
-//! losses are not seen, but what is asked again and again without an answer is: an Initial in the handshake, and later
-//! the probes that a sender's timer sends (RFC 9002, section 6.2), each after about twice the time.
+//! QUIC connections, as far as they can be known from their path: all but the form of the header and the spin bit is
+//! encrypted (RFC 9312). So losses are not seen, but packets sent again and again without an answer are: an Initial in
+//! the handshake, and later the probes that a sender's timer sends (RFC 9002, section 6.2), each after about twice the
+//! time.
 
 use std::collections::HashMap;
 
@@ -21,12 +22,12 @@ pub struct QuicStall {
     /// The last packet before it, or the first that was not answered.
     #[serde(rename = "from_s", serialize_with = "seconds")]
     pub from: Instant,
-    /// What ended it, or the last packet.
+    /// Packet that ended the silence, or the last packet.
     #[serde(rename = "to_s", serialize_with = "seconds")]
     pub to: Instant,
-    /// Who waited: 0 the client, 1 the server.
+    /// End that waited: 0 the client, 1 the server.
     pub by: u8,
-    /// Why.
+    /// Cause of the silence.
     pub cause: QuicCause,
     /// Datagrams that were sent into the silence.
     pub unanswered: u32,
@@ -34,12 +35,12 @@ pub struct QuicStall {
     pub certainty: Certainty,
     /// The frames before and after.
     pub frames: [u64; 2],
-    /// It was over before the capture ended.
+    /// The silence was over before the capture ended.
     pub ended: bool,
 }
 
 impl QuicStall {
-    /// How long it was.
+    /// Length of the silence.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.to.since(self.from)
@@ -51,12 +52,12 @@ impl QuicStall {
 pub struct QuicReport {
     /// The end that opened it.
     pub client: End,
-    /// The other.
+    /// The end that was called.
     pub server: End,
     /// The first packet.
     #[serde(rename = "from_s", serialize_with = "seconds")]
     pub from: Instant,
-    /// The last.
+    /// The last packet.
     #[serde(rename = "to_s", serialize_with = "seconds")]
     pub to: Instant,
     /// Datagrams of the client, and of the server.
@@ -67,9 +68,9 @@ pub struct QuicReport {
     pub initials: u32,
     /// The server asked for a proof of the address.
     pub retry: bool,
-    /// Both ends have sent what comes after the handshake.
+    /// Whether both ends have sent packets that follow the handshake.
     pub established: bool,
-    /// From the first Initial to the first packet of the client after the handshake.
+    /// Time from the first Initial to the first packet of the client after the handshake.
     pub handshake_s: Option<f64>,
     /// The round trip in the handshake, if nothing was repeated.
     pub handshake_rtt_s: Option<f64>,
@@ -77,7 +78,7 @@ pub struct QuicReport {
     pub spin_rtt_s: Option<f64>,
     /// The least by the spin bit.
     pub spin_rtt_least_s: Option<f64>,
-    /// What stood still, by time; at most 256.
+    /// Stalls, by time; the first 256.
     pub stalls: Vec<QuicStall>,
 }
 
@@ -98,7 +99,7 @@ const MOST_OPEN: usize = 1 << 16;
 const MOST_KEPT: usize = 1 << 16;
 /// A datagram whose payload is no longer holds an acknowledgment, or a PING, bytes.
 const BARE: u64 = 52;
-/// A connection that is silent for so long is over.
+/// Silence after which a connection is over.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// A datagram that passes.
@@ -108,12 +109,12 @@ struct Datagram {
     frame: u64,
     /// Length of the IP packet, bytes.
     len: u64,
-    /// It holds more than an acknowledgment.
+    /// The datagram holds more than an acknowledgment.
     asks: bool,
     quic: QuicPacket,
 }
 
-/// What one end did.
+/// Packets of one end so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     packets: u64,
@@ -122,7 +123,8 @@ struct Side {
     last_len: u64,
     last_asks: bool,
     last: Option<(Instant, u64)>,
-    /// Since the other end last sent something: the first packet, how many, and those that came after a silence.
+    /// First packet that asks, since the other end last sent something, and its frame; `lonely` counts those after a
+    /// silence.
     unanswered: Option<(Instant, u64)>,
     lonely: u32,
     /// When the latest of these passed.
@@ -136,7 +138,7 @@ struct Connection {
     number: u64,
     /// Places of each end's latest packets among all that pass.
     passed: [Option<passing::Place>; 2],
-    /// From the client.
+    /// Addresses and ports, from the client.
     key: FlowKey,
     first: Instant,
     last: (Instant, u64),
@@ -252,7 +254,7 @@ impl Connection {
             ..self.evidence(waiting.map_or(0, |_| other.lonely), at.since(since), around.least_trip)
         };
         let (cause, certainty) = judge_datagrams(&evidence).then;
-        // Who waits for an answer to a question is the client; in the middle of an answer it is known to be no more.
+        // The client waits for an answer to a question; in the middle of an answer more is not known.
         let by = if waiting.is_none() && cause == QuicCause::Unknown { 1 } else { by };
         self.keep(QuicStall {
             from: since,
@@ -337,7 +339,7 @@ impl Connection {
     }
 }
 
-/// What other connections show.
+/// Signs from other connections.
 #[derive(Debug, Default)]
 struct Around {
     passing: Passing,

@@ -1,4 +1,4 @@
-//! What is told of one connection.
+//! Report on one connection.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::why::Why;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vantage {
-    /// At the sender, or so near that it makes no difference: less than a tenth of the round trip lies there.
+    /// At the sender, or so near that it makes no difference: less than a tenth of the round trip lies between.
     Sender,
     /// At the receiver.
     Receiver,
@@ -30,7 +30,7 @@ pub enum Vantage {
 /// One direction of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DirectionReport {
-    /// What was counted.
+    /// Counts of packets, bytes and repairs.
     #[serde(flatten)]
     pub counts: Counts,
     /// The smoothed round trip at the end, seconds.
@@ -59,7 +59,7 @@ pub struct DirectionReport {
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowReport {
-    /// Its place among the connections of the capture by their first packets, from 0.
+    /// Place of the connection among those of the capture by their first packets, from 0.
     pub number: u64,
     /// The end that opened it, as far as is known.
     pub opener: End,
@@ -67,9 +67,9 @@ pub struct FlowReport {
     pub other: End,
     /// The handshake was seen.
     pub opened: bool,
-    /// It ended within the capture: with FIN in both directions, or by a RST.
+    /// The connection ended within the capture: with FIN in both directions, or by a RST.
     pub closed: bool,
-    /// It ended by a RST.
+    /// The connection ended by a RST.
     pub reset: bool,
     /// The first packet.
     #[serde(rename = "from_s", serialize_with = "seconds")]
@@ -81,9 +81,9 @@ pub struct FlowReport {
     pub packets: u64,
     /// Data of the opener, and of the other end.
     pub directions: [DirectionReport; 2],
-    /// What stood still, by time; of each direction the first 1024.
+    /// Stalls, by time; of each direction the first 1024.
     pub stalls: Vec<Stall>,
-    /// What was sent again, by time; of each direction the first 4096.
+    /// Segments sent again, by time; of each direction the first 4096.
     pub events: Vec<Event>,
     /// Verdicts about the frame that [`crate::Analyzer::ask_why`] named.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -123,7 +123,7 @@ fn vantage(receiver: Option<Duration>, sender: Option<Duration>) -> Vantage {
 }
 
 impl FlowReport {
-    /// What is told of a connection of which nothing more will be seen.
+    /// Reports on a connection of which nothing more will be seen.
     pub(crate) fn of(mut c: Connection) -> Self {
         let (now, frame) = (c.last, c.last_frame);
         c.finish(now, frame);
@@ -162,7 +162,7 @@ impl FlowReport {
         FlowKey::new(a.address, b.address, a.port, b.port, narrows_wire::Proto::TCP)
     }
 
-    /// Both directions together.
+    /// Sum of the counts of both directions.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut all = self.directions[0].counts;

@@ -13,11 +13,12 @@ pub(crate) struct Seen<'a> {
     pub(crate) at: Instant,
     pub(crate) frame: u64,
     pub(crate) tcp: &'a TcpHeader,
-    /// When it would have passed without a queue before the capture, if the sender's clock tells; else when it did.
+    /// Time at which the packet would have passed without a queue before the capture, if the sender's clock tells; else
+    /// the time at which it did.
     pub(crate) sent: Instant,
     /// Identification of the IPv4 packet.
     pub(crate) ident: Option<NonZeroU16>,
-    /// What else passes.
+    /// Packets of all connections that pass, this one included.
     pub(crate) passing: &'a Passing,
     /// Number of the connection.
     pub(crate) connection: u64,

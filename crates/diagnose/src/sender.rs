@@ -34,7 +34,7 @@ use crate::window::Window;
 /// How the sender is doing, as RFC 6582 and 6675 have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was lost that it knows of.
+    /// The sender knows of no loss.
     #[default]
     Open,
     /// After a fast retransmit, until this is acknowledged.
@@ -50,12 +50,12 @@ struct Latest {
     end: SeqNum,
     at: Instant,
     tsval: Option<u32>,
-    /// Its place in [`Findings::events`], if it is there.
+    /// Place of the repair in [`Findings::events`], if it is there.
     event: Option<usize>,
     /// The stall that it is part of, if that is over.
     stall: Option<usize>,
     spurious: bool,
-    /// Where its original is taken to be lost: behind here, if it had been seen.
+    /// Place where the original is taken to be lost: behind here, if it had been seen.
     lost: Place,
 }
 
@@ -78,7 +78,7 @@ struct Lone {
 /// Speech of the application, as far as segments of new data show it.
 #[derive(Clone, Debug, Default)]
 struct Speech {
-    /// It ever sets PSH, and did on the last segment of new data.
+    /// Whether the application ever set PSH; then whether it did on the last segment of new data.
     seen_push: bool,
     pushed: bool,
     /// How often data followed soon after that, and how often it did not.
@@ -86,9 +86,9 @@ struct Speech {
     fin: bool,
     /// The longest payload.
     mss: u32,
-    /// What the receiver has announced as that; zero if it was not seen.
+    /// The longest payload that the receiver has announced (MSS option); zero if it was not seen.
     announced: u32,
-    /// Its latest segment of new data was less than half of that: the application had said all.
+    /// Whether the latest segment of new data was less than half of the announced length: the application had said all.
     short: bool,
     last_data: Option<Instant>,
     /// First segment of new data.
@@ -117,7 +117,7 @@ struct Repairing {
     resent_to: SeqNum,
     /// The end of the highest that was seen again since then.
     repaired_to: SeqNum,
-    /// No new data was seen that follows the repairs since then.
+    /// Whether no new data was seen that follows the repairs since then.
     repairs_left: bool,
     /// A probe was sent since the last ACK of new data.
     probed: bool,
@@ -146,16 +146,16 @@ pub(crate) struct Findings {
 /// Signs that this end has just given of senders like it; read by the analyzer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
-    /// The latest expiry without a back-off waited so long.
+    /// Wait before the latest expiry without a back-off.
     pub(crate) timed: Option<Duration>,
     /// The segment sent again after a silence, with several under way: the last, by a sender with tail-loss probes, or
     /// the first, by one without.
     pub(crate) probes: Option<bool>,
-    /// See [`Sender::note_late`].
+    /// Whether the first segment was repaired when the timer was due, soon after an ACK ([`Sender::note_late`]).
     pub(crate) late: Option<bool>,
 }
 
-/// See the head of the file.
+/// Sender at one end of a connection, with its window, timer and findings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sender {
     /// 0 for the end that opened the connection.
@@ -177,7 +177,7 @@ pub(crate) struct Sender {
     lone: Option<Lone>,
     findings: Findings,
     shown: Shown,
-    /// The other end has just acknowledged after so long what was sent once.
+    /// Time that the other end has just taken to acknowledge a segment that was sent once.
     answered: Option<Duration>,
     /// This end opened the connection, and the handshake is over.
     opened: bool,
@@ -222,9 +222,9 @@ impl Sender {
         if seq.before(self.max) {
             self.out.touch(seq, self.max, p);
         }
-        // What jumps over a hole was not alone under way.
+        // A segment that jumps over a hole was not alone under way.
         let probe = (!idle || self.max.before(seq)) && self.is_new_probe(p);
-        // What is inferred to be a repair gives no sample (Karn's rule).
+        // A segment that is inferred to be a repair gives no sample (Karn's rule).
         let repair = idle && !probe && self.after_silence(p, asked);
         let again = repair || (self.timing.losses() && end.at_or_before(self.repairing.resent_to));
         let seen = if again { 2 } else { 1 };
@@ -263,7 +263,7 @@ impl Sender {
         self.speech.mss = self.speech.mss.max(p.tcp.payload);
         self.speech.short = p.tcp.payload * 2 < self.speech.announced;
         if self.speech.pushed {
-            // What an acknowledgment lets go was there before.
+            // Data that an acknowledgment lets go was written before.
             let soon = unasked && self.timing.answers()
                 || self.speech.last_data.is_some_and(|last| p.at.since(last) < self.patience());
             let count = if soon { &mut self.speech.pushes.0 } else { &mut self.speech.pushes.1 };
@@ -312,14 +312,14 @@ impl Sender {
         tcp.payload == 1 && self.una.at_or_before(tcp.seq)
     }
 
-    /// Nothing was under way, and new data comes. It may have been asked for just now, the application may have had
-    /// nothing to say; or, if packets get lost before the capture, it is the repair of what was never seen.
-    /// Says whether it is.
+    /// Tells whether new data after a silence, in which nothing was under way, is the repair of data that was lost
+    /// before the capture and never seen. It may also have been asked for just now, or the application may have had
+    /// nothing to say.
     fn after_silence(&mut self, p: &Seen<'_>, asked: Option<Instant>) -> bool {
         self.time_answer(p.at);
-        // The first data of who opened the connection follows the handshake at once.
+        // The opener's first data follows the handshake at once.
         let first = self.speech.last_data.is_none();
-        // What jumps over a hole comes after something that was lost.
+        // A segment that jumps over a hole comes after something that was lost.
         let hole = self.max.before(p.tcp.seq);
         let more = if self.pushes() {
             !self.speech.pushed
@@ -406,13 +406,13 @@ impl Sender {
         }
     }
 
-    /// What follows for the sender's state.
+    /// Changes the sender's state as the repair demands.
     fn enter(&mut self, now: Instant, repair: Repair) {
         match repair {
             Repair::FastRetransmit => {
                 self.repairing.phase = Phase::Recovery(self.max);
                 if self.timing.exact().is_some() {
-                    // Then the first was sent again, which may have been lost.
+                    // The first segment was sent again when the loss was told; that copy may have been lost.
                     self.timing.restart(self.told().map_or(now, |(from, _)| from.min(now)));
                 }
                 self.repairing.window_pkts.on_fast_retransmit();
@@ -915,7 +915,7 @@ impl Sender {
         self.by
     }
 
-    /// Its round trips, clock and timer.
+    /// Round trips, clock and timer of the sender.
     pub(crate) fn timing(&self) -> &Timing {
         &self.timing
     }
@@ -940,7 +940,7 @@ impl Sender {
         &mut self.findings
     }
 
-    /// Its numbering is known: where its data begins.
+    /// First number of the sender's data, if its numbering is known.
     pub(crate) fn numbering(&self) -> Option<SeqNum> {
         self.synced.then_some(self.start)
     }
@@ -950,12 +950,12 @@ impl Sender {
         self.speech.fin && self.out.is_empty()
     }
 
-    /// Nothing is under way that was seen.
+    /// Tells whether nothing is under way that was seen.
     pub(crate) fn is_quiet(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// What it sent last filled a segment, and did not end what the application had written, where it marks that.
+    /// The last segment sent was full, and did not end what the application had written, where PSH marks such ends.
     pub(crate) fn has_more(&self) -> bool {
         self.pushes() && !self.speech.pushed && !self.speech.short && self.speech.mss > 0
     }
@@ -970,7 +970,7 @@ impl Sender {
         self.max
     }
 
-    /// When it sent new data last.
+    /// Time at which the sender sent new data last.
     pub(crate) fn last_data(&self) -> Option<Instant> {
         self.speech.last_data
     }
@@ -996,7 +996,7 @@ impl Sender {
         self.answered.take()
     }
 
-    /// Its SYN allows selective acknowledgments.
+    /// Notes whether the sender's SYN allows selective acknowledgments.
     pub(crate) fn offers_sack(&mut self, on: bool) {
         self.acks.set_selective(on);
     }

@@ -67,7 +67,7 @@ mod tests {
         }
         assert_eq!(s.rtt(Some(ms(100))), Some((ms(100), ms(100))));
         assert_eq!(s.rtt(None), Some((ms(100), ms(100))));
-        // The same packets with bits by chance.
+        // Packets at the same times with random bits.
         let mut s = Spin::default();
         for n in 0..40_u64 {
             s.packet(at(n / 4 * 100 + n % 4), 0b1011_0010_1110_0101_u64 >> (n * 7 % 16) & 1 == 1);

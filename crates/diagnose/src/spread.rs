@@ -24,7 +24,7 @@ fn middle_s(step: usize) -> f64 {
     micros / 1e6
 }
 
-/// See the head of the file. Memory is taken with the first sample.
+/// Distribution of round trips, as a count for each step. Memory is taken with the first sample.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Spread {
     counts: Vec<u32>,
@@ -67,7 +67,7 @@ impl Spread {
         Some(middle_s(step).max(least))
     }
 
-    /// The least, seconds.
+    /// Least round trip, seconds.
     pub(crate) fn least_s(&self) -> Option<f64> {
         self.least.map(Duration::as_secs_f64)
     }

@@ -17,7 +17,7 @@ pub enum ColumnValues {
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnTable {
-    /// What its rows are: `flows` or `stalls`.
+    /// Name of the table, which says what a row is: `flows` or `stalls`.
     pub name: &'static str,
     /// Names and values, of one length.
     pub columns: Vec<(&'static str, ColumnValues)>,
@@ -119,7 +119,7 @@ fn fill<R>(table: &mut ColumnTable, columns: &[(&'static str, From<R>)], flow: &
     }
 }
 
-/// Both tables under construction.
+/// Tables under construction: one of connections, one of stalls.
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// A row a connection.

@@ -18,7 +18,7 @@ fn key() -> FlowKey {
     from(50_000)
 }
 
-/// From another port of the client.
+/// Key of a connection from another port of the client.
 fn from(port: u16) -> FlowKey {
     FlowKey::new([10, 0, 0, 1].into(), [192, 0, 2, 1].into(), port, 80, Proto::TCP)
 }
@@ -32,7 +32,7 @@ struct Story {
     analyzer: Analyzer,
     frame: u64,
     ms: u64,
-    /// For the next packet.
+    /// Header fields of the next packet.
     tcp: TcpHeader,
 }
 
@@ -42,7 +42,7 @@ impl Story {
         Self { analyzer: Analyzer::new(AnalyzerLimits::default()), frame: 0, ms: 0, tcp }
     }
 
-    /// With a handshake: the server is 50 ms away, the client `client_ms`.
+    /// Begins with a handshake: the server is 50 ms away, the client `client_ms`.
     fn opened(client_ms: u64) -> Self {
         let mut s = Self::new();
         s.put(0, CLIENT, Flags::SYN, (0, 0), 0);

@@ -5,7 +5,7 @@ use narrows_units::{Duration, Instant};
 
 use crate::tolerances::RESTARTS as KEPT;
 
-/// See the head of the file.
+/// Restarts of a sender's timer, the latest few.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timer {
     restarts: [Instant; KEPT],
@@ -13,13 +13,14 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// It is restarted, or will be.
+    /// Notes that the timer is restarted at `at`, which may be ahead.
     pub(crate) fn restart(&mut self, at: Instant) {
         self.latest = (self.latest + 1) % KEPT;
         self.restarts[self.latest] = at;
     }
 
-    /// When it was restarted last, at `now`. A restart that is less than `slack` ahead may have happened.
+    /// Time at which the timer was restarted last, as of `now`. A restart that is less than `slack` ahead may have
+    /// happened.
     pub(crate) fn since(&self, now: Instant, slack: Duration) -> Instant {
         let past = |n: usize| self.restarts[(self.latest + KEPT - n) % KEPT];
         let found = (0..KEPT).map(past).find(|at| *at <= now + slack && *at > Instant::ZERO);

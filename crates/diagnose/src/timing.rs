@@ -36,13 +36,13 @@ pub(crate) struct Around {
 struct Echo {
     at: Instant,
     tsecr: u32,
-    /// End of the data that the ACK acknowledges, and of the data sent by then.
+    /// End of the data that the ACK acknowledges; in `max` the end of the data sent until the ACK passed.
     una: SeqNum,
     max: SeqNum,
 }
 
-/// See the head of the file. The samples of round trips, the clock and the timer go together: an ACK whose sample needs
-/// the clock is kept until that is known, and the timer is as old as the ACK was when the sender had it.
+/// Times of one sender. The samples of round trips, the clock and the timer go together: an ACK whose sample needs the
+/// clock is kept until that is known, and the timer is as old as the ACK was when the sender had it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timing {
     around: Around,
@@ -55,11 +55,11 @@ pub(crate) struct Timing {
     stamps: bool,
     /// The sender's half of the round trip in the handshake.
     greeting: Option<Duration>,
-    /// See [`Timing::since_heard`], of what passes now.
+    /// Time that [`Timing::since_heard`] gives for the packet that passes now.
     heard: Option<Duration>,
     /// The back-off: the factor on the RTO.
     factor: u32,
-    /// When it sent data last, and the time before; how long it had sent none.
+    /// Times at which the sender sent data last and before that; then how long it had sent none.
     sent: Instant,
     sent_before: Instant,
     quiet: Duration,
@@ -70,7 +70,8 @@ impl Timing {
         Self { factor: 1, ..Self::default() }
     }
 
-    /// See [`Seen::sent`].
+    /// When a packet would have passed without a queue before the capture, if the sender's clock tells; else when it
+    /// did.
     pub(crate) fn when_sent(&mut self, p: &Seen<'_>) -> Instant {
         let Some((tsval, tsecr)) = p.tcp.timestamps else { return p.at };
         self.stamps = true;
@@ -105,8 +106,8 @@ impl Timing {
         self.trips.sender_least().is_some_and(|least| least < AT_SENDER)
     }
 
-    /// From an ACK's passing here until what it lets go passes here, by the sender's clock, where there is a queue with
-    /// losses before the capture.
+    /// Time from an ACK's passing here until the data it lets go passes here, by the sender's clock, where the capture
+    /// is at the sender or behind a queue with losses; else `None`.
     pub(crate) fn exact(&self) -> Option<Duration> {
         if self.at_sender() {
             self.clock.react()
@@ -115,12 +116,13 @@ impl Timing {
         }
     }
 
-    /// From an ACK's passing here until what it lets go passes here.
+    /// Time from an ACK's passing here until the data it lets go passes here: by the sender's clock, else its half of
+    /// the round trip.
     pub(crate) fn react(&self) -> Duration {
         self.exact().unwrap_or_else(|| self.trips.sender_half())
     }
 
-    /// The least of that.
+    /// Least time from an ACK's passing here until the data it lets go passes here.
     pub(crate) fn react_least(&self) -> Duration {
         self.exact().or(self.trips.sender_least()).unwrap_or_default()
     }
@@ -151,18 +153,18 @@ impl Timing {
         self.timer.since(now, slack)
     }
 
-    /// For how long the timer ran when it sent what passes now.
+    /// Time for which the timer had run when the sender sent the packet that passes now.
     pub(crate) fn waited(&self, now: Instant) -> Duration {
         now.since(self.restarted(now))
     }
 
-    /// A silence that is long enough for the timer.
+    /// Tells whether a silence is long enough for the timer.
     pub(crate) fn waits_for_timer(&self, waited: Duration) -> bool {
         judge::waits_for_timer(waited, self.trips.srtt())
     }
 
-    /// A silence so long that the timer cannot have stood still. Where losses before the capture hide what the sender
-    /// does, other silences look much the same, so we ask for more.
+    /// Tells whether a silence is so long that the timer cannot have stood still. Where losses before the capture hide
+    /// what the sender does, other silences look much the same, so we ask for more.
     pub(crate) fn must_have_expired(&self, waited: Duration) -> bool {
         self.waits_for_timer(waited)
             && (waited >= EARLY.of(self.rto()) || !(self.around.losses || self.at_sender()))
@@ -198,8 +200,8 @@ impl Timing {
         false
     }
 
-    /// By its clock the sender's own sample is known: from when it sent what the ACK echoes until it has the ACK (RFC
-    /// 7323, section 4.1). What passes before the clock is known is caught up on then.
+    /// Takes the sender's own sample, where its clock is known: from when it sent what the ACK echoes until it has the
+    /// ACK (RFC 7323, section 4.1). What passes before the clock is known is caught up on then.
     pub(crate) fn time_echo(&mut self, p: &Seen<'_>, max: SeqNum) {
         let Some((_, tsecr)) = p.tcp.timestamps else { return };
         let echo = Echo { at: p.at, tsecr, una: p.tcp.ack, max };

@@ -227,7 +227,7 @@ pub(crate) const MOST_ECHOES: usize = 64;
 pub(crate) const STAMPS: usize = 16;
 /// Restarts of the timer that are remembered.
 pub(crate) const RESTARTS: usize = 8;
-/// Events kept of a sender; all are counted.
+/// Most events kept of a sender; all are counted.
 pub(crate) const MOST_EVENTS: usize = 4096;
 /// Stalls kept of a sender; the time spent in all is.
 pub(crate) const MOST_STALLS: usize = 1024;

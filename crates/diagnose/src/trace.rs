@@ -1,6 +1,6 @@
-//! What one connection did, packet by packet, for a time-sequence picture as tcptrace draws it: data by its sequence
-//! numbers, what the receiver has acknowledged and how far it lets the sender go. Bytes are counted from the first that
-//! was seen of each direction.
+//! Packets of one connection, for a time-sequence picture as tcptrace draws it: data by its sequence numbers, what the
+//! receiver has acknowledged and how far it lets the sender go. Bytes are counted from the first that was seen of each
+//! direction.
 
 use narrows_units::{Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, TcpHeader};
@@ -15,22 +15,22 @@ const GREATEST_WINDOW: i32 = 1 << 30;
 /// A segment with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When it passed.
+    /// Time at which the segment passed.
     pub at: Instant,
-    /// In which frame.
+    /// Frame that holds the segment.
     pub frame: u64,
-    /// Its first byte.
+    /// First byte of the segment.
     pub start: u64,
-    /// The byte after its last.
+    /// The byte after the segment's last.
     pub end: u64,
-    /// None of it was new.
+    /// Whether all of the segment had been seen before.
     pub again: bool,
 }
 
 /// An acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
-    /// When it passed.
+    /// Time at which the acknowledgment passed.
     pub at: Instant,
     /// The byte that the receiver waits for.
     pub next: u64,
@@ -129,7 +129,7 @@ impl Way {
     }
 }
 
-/// See the head of the file.
+/// Trace of one connection in both directions.
 #[derive(Clone, Debug)]
 pub struct Trace {
     key: FlowKey,
@@ -138,7 +138,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Of the connection to which a packet with this key belongs.
+    /// Traces the connection of packets with this key, in both directions.
     #[must_use]
     pub fn new(key: FlowKey) -> Self {
         Self { key, ways: [Way::default(), Way::default()], packets: 0 }

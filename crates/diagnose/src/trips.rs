@@ -11,12 +11,12 @@ use crate::deviation::Deviation;
 use crate::spread::Spread;
 use crate::tolerances::{FIRST_RTO, LEAST_RTO, MOST_RTO, NO_SAMPLE, STAMPS};
 
-/// Both halves of the round trip, and the estimate.
+/// Round trip of a sender: its half towards the receiver, its half towards the sender, and the estimate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trips {
-    /// To the receiver and back: smoothed, least.
+    /// Half of the round trip to the receiver and back: smoothed, least.
     receiver: Option<(Duration, Duration)>,
-    /// To the sender and back.
+    /// Half of the round trip to the sender and back: smoothed, least.
     sender: Option<(Duration, Duration)>,
     /// The latest sample of the sender's half: what varies before the capture is part of the sender's samples.
     latest: Duration,
@@ -50,10 +50,11 @@ impl Trips {
         }
     }
 
-    /// What the sender itself measures is known, with what it has acknowledged and has sent by then.
+    /// Takes a sample that the sender itself measures. `una` and `max` are what it has acknowledged and has sent by
+    /// then.
     pub(crate) fn time_whole(&mut self, r: Duration, una: SeqNum, max: SeqNum) {
         if !self.own {
-            // What was pieced together before is worth less than one true sample.
+            // Samples pieced together from halves before are worth less than one true sample.
             (self.own, self.samples) = (true, 0);
         }
         self.sample(r);
@@ -81,13 +82,13 @@ impl Trips {
         self.trip = if self.trip == Duration::ZERO { r } else { self.trip.ewma(r, 3) };
     }
 
-    /// What was sent several times is acknowledged `half` after the last. If that answers an earlier one, the round
-    /// trip is longer still.
+    /// A segment that was sent several times is acknowledged `half` after the last. If that answers an earlier one, the
+    /// round trip is longer still.
     pub(crate) fn time_repeated(&mut self, half: Duration) {
         self.time_clocked(half + if self.own { Duration::ZERO } else { self.latest });
     }
 
-    /// It is at least this long.
+    /// The round trip is at least this long.
     pub(crate) fn time_clocked(&mut self, least: Duration) {
         if least > self.trip {
             self.add_trip(least);
@@ -142,15 +143,15 @@ impl Trips {
         Some(self.passed[at]).filter(|passed| *passed > Instant::ZERO)
     }
 
-    /// From here to the sender and back; zero as long as it is not known.
+    /// Half of the round trip from here to the sender and back, smoothed; zero as long as it is not known.
     pub(crate) fn sender_half(&self) -> Duration {
         self.sender.map_or(Duration::ZERO, |(mean, _)| mean)
     }
-    /// From here to the receiver and back; zero as long as it is not known.
+    /// Half of the round trip from here to the receiver and back, smoothed; zero as long as it is not known.
     pub(crate) fn receiver_half(&self) -> Duration {
         self.receiver.map_or(Duration::ZERO, |(mean, _)| mean)
     }
-    /// What the receiver's half is above its least.
+    /// Excess of the receiver's half, smoothed, over its least.
     pub(crate) fn receiver_excess(&self) -> Option<Duration> {
         self.receiver.map(|(mean, least)| mean.saturating_sub(least))
     }
@@ -185,7 +186,7 @@ impl Trips {
         (self.srtt + four.max(LEAST_RTO)).min(MOST_RTO)
     }
 
-    /// The same by whichever of both deviations is less.
+    /// The timeout without back-off, by whichever of the deviations of Linux and of RFC 6298 is less.
     pub(crate) fn rto_least(&self) -> Duration {
         self.rto().min((self.srtt + (self.rttvar * 4).max(LEAST_RTO)).max(LEAST_RTO))
     }

@@ -23,7 +23,7 @@ pub enum Subject {
 /// A verdict with all that led to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Why {
-    /// When it was judged: the time of the packet sent again, or of the end of the silence.
+    /// Time of the verdict: that of the packet sent again, or of the end of the silence.
     #[serde(rename = "at_s", serialize_with = "seconds")]
     pub at: Instant,
     /// End whose data it is: 0 for the one that opened the connection.

@@ -3,7 +3,7 @@
 
 use crate::tolerances::MOST_WINDOW;
 
-/// See the head of the file. In packets.
+/// Estimated window of a sender, in packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     cwnd: f32,
@@ -18,7 +18,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// An ACK of new data, after which so many are under way that were seen.
+    /// Takes an ACK of new data, after which `outstanding` segments are under way that were seen.
     pub(crate) fn on_ack(&mut self, outstanding: u32) {
         let step = if self.cwnd < self.ssthresh { 1.0 } else { self.cwnd.recip() };
         self.cwnd = (self.cwnd + step).max(outstanding.min(MOST_WINDOW as u32) as f32).min(MOST_WINDOW);

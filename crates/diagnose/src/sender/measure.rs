@@ -23,15 +23,15 @@ use crate::tolerances::{
     SAMPLE, TICK,
 };
 
-/// See the head of the file.
+/// Schedule of a timer: where it was started, and when it expires.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
     pub(super) first: First,
-    /// When that happened, or when the timer was restarted.
+    /// Time of that event, or of the timer's restart.
     pub(super) from: Instant,
     /// The timer's first wait from there.
     pub(super) wait: Duration,
-    /// How often it expired then.
+    /// Number of expiries until the segment was sent.
     pub(super) timeouts: u32,
     /// The timer has expired just now.
     pub(super) on_time: bool,
@@ -99,7 +99,7 @@ impl Sender {
         self.timing.stamps() && self.acks.selective() && !self.timing.plain()
     }
 
-    /// Nothing that was seen keeps it from probing the tail, if it does.
+    /// Tells whether nothing that was seen keeps the sender from probing the tail, if it does.
     pub(super) fn may_probe(&self) -> bool {
         self.acks.selective()
             && !self.repairing.probed
@@ -152,7 +152,7 @@ impl Sender {
         waited + judge::tolerance(self.timing.trips().srtt()) >= self.due()
     }
 
-    /// From the timer's restart until it, or a probe, is due.
+    /// Time from the timer's restart until the timer, or a probe, is due.
     pub(super) fn due(&self) -> Duration {
         let (wait, off) = (self.timing.wait(), judge::tolerance(self.timing.trips().srtt()));
         let probe = self.probe_due(false).filter(|due| *due > off * 2);
@@ -185,7 +185,7 @@ impl Sender {
         self.timing.losses() && self.acks.selective() && !self.timing.at_sender()
     }
 
-    /// For how long an ACK had reached it when it sent what passes now.
+    /// Time for which an ACK had reached the sender when it sent the packet that passes now.
     pub(super) fn reached(&self, sent: Instant) -> Option<Duration> {
         let (react, tick) = match self.timing.exact() {
             Some(react) => (react, TICK),
@@ -195,8 +195,8 @@ impl Sender {
         heard.map(|at| sent.since(at))
     }
 
-    /// For how long the latest ACK that it can have reacted to had passed. Where more ACKs pass than are remembered,
-    /// one of them is right.
+    /// Time for which the latest ACK that the sender can have reacted to had passed. Where more ACKs pass than are
+    /// remembered, one of them is right.
     pub(super) fn reacted(&self, now: Instant) -> Option<Duration> {
         let react = self.timing.react();
         let (least, most) = (self.timing.soonest(), react + self.timing.slack(react / 2));
@@ -212,8 +212,8 @@ impl Sender {
         self.reacted(now).is_some_and(|reacted| reacted <= react + self.timing.slack(react / 2))
     }
 
-    /// The first segment is sent again although an ACK was heard lately: whether the timer, had none restarted it, was
-    /// due just now; for who collects that.
+    /// Notes that the first segment is sent again although an ACK was heard recently: whether the timer, had no ACK
+    /// restarted it, was due just now. The analyzer collects these notes.
     pub(super) fn note_late(&mut self, p: &Seen<'_>) {
         let waited = self.timing.waited(p.sent);
         let due = if self.timing.exact().is_some() {
@@ -327,9 +327,9 @@ impl Sender {
         }
     }
 
-    /// From when until when its next probe of the tail is due (RFC 8985, section 7.2): two round trips after the
-    /// latest that it sent or heard, and after a delayed ACK of a single segment. It is no later than the timer, which
-    /// in Linux counts from when the first segment was last sent if data was sent since the latest ACK
+    /// Earliest and latest time at which the sender's next probe of the tail is due (RFC 8985, section 7.2): two round
+    /// trips after the latest that it sent or heard, and after a delayed ACK of a single segment. It is no later than
+    /// the timer, which in Linux counts from when the first segment was last sent if data was sent since the latest ACK
     /// (`tcp_schedule_loss_probe`). That first segment may not have been seen; it left within the last round trip. What
     /// passes now `jumped` over what was not seen: that may have left since the ACK.
     pub(super) fn tail_due(&self, now: Instant, jumped: bool) -> Option<(Instant, Instant)> {
@@ -346,7 +346,7 @@ impl Sender {
         })
     }
 
-    /// When its probe is due; if this may be it, now.
+    /// Time at which the sender's probe is due; if this packet may be the probe, now.
     pub(super) fn tail_probe(&self, now: Instant, jumped: bool) -> Option<Instant> {
         let (early, late) = self.tail_due(now, jumped)?;
         let off = self.timing.trips().srtt().unwrap_or_default() / SAMPLE + ANSWER_BY_ECHO;
@@ -363,7 +363,7 @@ impl Sender {
         silent && self.repairing.phase == Phase::Open && self.acks.selective() && !told()
     }
 
-    /// Its probe is answered, and it may send another one.
+    /// Ends the probe; if it is answered, the sender may send another one.
     pub(super) fn end_probe(&mut self, answered: bool) {
         if answered {
             (self.repairing.probed, self.repairing.probe_copy) = (false, None);
@@ -398,8 +398,9 @@ impl Sender {
         by_wait || self.probes_now(p.sent, self.timing.losses() && self.max.before(p.tcp.seq))
     }
 
-    /// Its probe jumps over a hole though nothing seemed to be under way: what it probes for was, since it sent or
-    /// heard something last, and has not been seen. Not where it has been asked since. Says whether that is noted.
+    /// Tells whether a probe jumps over a hole though nothing seemed to be under way, and notes it. The data it probes
+    /// for was sent since the sender sent or heard something last, and was not seen. A sender that has been asked since
+    /// is left out.
     pub(super) fn has_jumped(&mut self, p: &Seen<'_>, asked: Option<Instant>) -> bool {
         let jumped = self.timing.heard().is_some() && asked.is_none_or(|asked| asked <= self.pending.since);
         if jumped {

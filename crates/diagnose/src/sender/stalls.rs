@@ -14,7 +14,7 @@ use crate::seen::Seen;
 use crate::tolerances::{LEAST_STALL, MOST_STALLS, SAYS_MORE, STALL_FRAMES, STALL_TRIPS};
 use crate::why::Why;
 
-/// See the head of the file.
+/// Repairs and state since the last progress, from which a stall is made when progress comes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
     pub(super) repair: Option<Repair>,
@@ -51,7 +51,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Nothing was sent again yet.
+    /// Begins anew: nothing was sent again yet.
     pub(super) fn begin(&mut self) {
         (self.repair, self.timeouts, self.lost) = (None, 0, Place::Unknown);
         (self.inferred, self.spurious, self.double) = (false, false, false);
@@ -80,17 +80,17 @@ impl Stall {
     }
 }
 
-/// What ended a silence.
+/// Packet that ended a silence.
 #[derive(Clone, Copy, Debug)]
 struct Ending<'a, 'b> {
     p: &'a Seen<'b>,
     by_ack: bool,
 }
 
-/// A stall of which it is not known yet.
+/// Stall whose cause is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
-    /// Its place in [`Sender::stalls`].
+    /// Place of the stall in the findings.
     stall: usize,
     /// The end of what was under way.
     end: SeqNum,
@@ -99,7 +99,7 @@ pub(super) struct Watch {
 }
 
 impl Sender {
-    /// From which silence on it stalls: 200 ms and two round trips.
+    /// Silence from which on the connection stalls: 200 ms and two round trips.
     pub(crate) fn patience(&self) -> Duration {
         LEAST_STALL.max(self.timing.trips().trip() * STALL_TRIPS)
     }
@@ -197,7 +197,8 @@ impl Sender {
         self.progress(p, false);
     }
 
-    /// By its clock the sender sent again, in vain, while what it waited for was on its way.
+    /// Changes the last stall to a needless repair, if the sender's clock tells that it sent again while what it waited
+    /// for was on its way.
     pub(super) fn was_on_its_way(&mut self, p: &Seen<'_>) {
         let Some(sent) = p.tcp.timestamps.and_then(|(tsval, _)| self.timing.clock_sent(p.at, tsval)) else {
             return;
@@ -236,7 +237,7 @@ impl Sender {
         }
     }
 
-    /// What ended the silence echoes a repair in it, if timestamps tell.
+    /// Tells whether the ACK that ended the silence echoes a repair in it; `None` without timestamps.
     fn echoes_repair(&self, ending: Ending<'_, '_>) -> Option<bool> {
         let (_, echoed) = ending.p.tcp.timestamps.filter(|_| ending.by_ack)?;
         Some(!SeqNum(echoed).before(SeqNum(self.pending.first_stamp?)))
@@ -313,7 +314,7 @@ impl Sender {
         self.was_tail(acked && late);
     }
 
-    /// Nothing more passes.
+    /// Judges the watched stall at the end of the capture.
     pub(super) fn has_ended(&mut self) {
         if self.out.is_empty() {
             self.was_tail(true);

@@ -1,4 +1,4 @@
-//! What a Linux kernel did, in the times of recordings with its tracepoints (`cargo xtask kernel-senders`), rounded.
+//! Stories of a Linux kernel, in the times of recordings with its tracepoints (`cargo xtask kernel-senders`), rounded.
 
 use super::*;
 
@@ -77,8 +77,8 @@ fn a_sender_that_paces_has_no_timeouts_between_two_repairs() {
     assert_eq!(server_repairs(s), [(Repair::FastRetransmit, frames[0]), (Repair::Recovery, frames[1])]);
 }
 
-/// Behind the queue, without timestamps, and with a SYN that was sent again, so that it gives no round trip: half a
-/// second passes from an ACK until what it lets go, as the request has shown.
+/// The point is behind the queue, without timestamps, and with a SYN that was sent again, so that it gives no round
+/// trip: half a second passes from an ACK until what it lets go, as the request has shown.
 #[test]
 fn what_acks_let_go_one_by_one_is_told_by_how_long_the_request_took() {
     let mut s = Story::new();

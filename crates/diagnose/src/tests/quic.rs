@@ -74,7 +74,7 @@ fn probes_of_the_server_and_idle_times() {
             (QuicCause::DataUnavailable, 0, 9000, 10_000, 0)
         ]
     );
-    // The same after an answer that was complete: nobody had asked.
+    // A question after an answer that was complete: nobody had asked meanwhile.
     let mut all = opened();
     all.push((9000, CLIENT, SHORT, 200));
     assert_eq!(stalls_of(&told(&all)), [(QuicCause::ClientIdle, 0, 200, 9000, 0)]);

@@ -118,7 +118,7 @@ fn an_ack_beyond_the_repair_shows_that_there_was_nothing_to_repair() {
     assert_eq!(flow.directions[1].counts.spurious, 1);
 }
 
-/// What follows shows whether the sender had more to say.
+/// The next data shows whether the sender had more to say.
 #[test]
 fn the_end_of_the_data_shows_afterwards() {
     for (next, cause) in [(800, Cause::SmallCongestionWindow), (1100, Cause::TailLoss)] {

@@ -1,6 +1,6 @@
-//! What the diagnosis says of captures against what happened, in the simulator: precision and recall of each class at
-//! each point. `label` has the rules of the truth in words, `runs` what is simulated. The rules of the diagnosis were
-//! made looking at seeds 1 to 3; `held_out` reports on others, and on other rates.
+//! Compares the diagnosis of captures with the truth in the simulator: precision and recall of each class at each
+//! point. `label` has the rules of the truth in words, `runs` what is simulated. The rules of the diagnosis were made
+//! looking at seeds 1 to 3; `held_out` reports on others, and on other rates.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
@@ -25,7 +25,7 @@ use runs::{Draw, WORKLOADS, Workload};
 use score::{REPAIRS, Score};
 use truth::{Books, POINTS};
 
-/// By class, at each point.
+/// Scores by class, at each point.
 type Scores = BTreeMap<String, [Score; 3]>;
 
 /// A link and its way back, in order.
@@ -62,8 +62,7 @@ fn name(cause: Cause) -> String {
     serde_json::to_value(cause).unwrap().as_str().unwrap().to_owned()
 }
 
-/// What is said of a stall, in the classes of the truth: a wait in any queue is a delay, and what is said to be unknown
-/// is no claim.
+/// Class of the truth that a cause claims: a wait in any queue is a delay, and `unknown` claims nothing.
 fn claim(cause: Cause) -> Option<String> {
     match cause {
         Cause::Unknown => None,
@@ -122,15 +121,15 @@ fn print(scores: &Scores) {
     }
 }
 
-/// What is asked for of timeouts, then of fast retransmits, at each point: precision and recall. Where it is less than
-/// .95, that is a little below what seeds 2 and 3 have.
+/// Least precision and recall, of timeouts, then of fast retransmits, at each point. Where it is less than .95, that is
+/// a little below what seeds 2 and 3 have.
 type Least = [[(f64, f64); 2]; 3];
 
 /// Senders without timestamps. Behind the link more than one packet in ten is missing, and most of what a sender does
 /// is told by the times between others, with a queue of 200 ms in them.
 const WITHOUT_CLOCK: Least =
     [[(0.88, 0.95), (0.95, 0.88)], [(0.95, 0.92), (0.91, 0.95)], [(0.78, 0.8), (0.7, 0.9)]];
-/// With timestamps, which tell when was sent what passes, and what it answers.
+/// Senders with timestamps, which tell when each packet was sent, and what it answers.
 const WITH_CLOCK: Least =
     [[(0.95, 0.95), (0.95, 0.95)], [(0.95, 0.95), (0.95, 0.92)], [(0.9, 0.88), (0.88, 0.78)]];
 
@@ -169,7 +168,7 @@ fn closed_windows() {
     }
 }
 
-/// What the issue asks for.
+/// Least precision and recall of a class.
 fn bound(class: &str) -> f64 {
     if matches!(class, "timeout" | "fast_retransmit") { 0.95 } else { 0.85 }
 }
@@ -199,7 +198,8 @@ const MISSED: [(&str, usize, f64, f64); 18] = [
     ("small_congestion_window", 2, 0.6, 0.72),
     ("tail_loss", 2, 0.69, 0.67),
 ];
-/// Behind the link these are not told at all: a window that was lost whole, and a delay before the capture.
+/// Classes that the point behind the link does not tell at all: a window that was lost whole, and a delay before the
+/// capture.
 const HIDDEN: [&str; 2] = ["continuous_loss", "packet_delay"];
 
 fn hold(scores: &Scores) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use narrows_diagnose::{Analyzer, AnalyzerLimits, Event, Repair};
 use narrows_wire::capture::Reader;
 
-/// What made a sender send again: its timer, or ACKs.
+/// Reason for which a sender sent again: its timer, or ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
     Timer,
@@ -35,7 +35,7 @@ fn ours(repair: Repair) -> Reason {
     }
 }
 
-/// What we say, by the microsecond since 1970.
+/// Events that we find, by the microsecond since 1970.
 fn diagnosed(path: &Path) -> BTreeMap<i128, Event> {
     let mut reader = Reader::new(std::fs::File::open(path).unwrap()).unwrap();
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());

@@ -1,5 +1,5 @@
-//! The same seconds of one lab, captured at the server and at the users: 20 users through 600 kbit/s, with drop-tail
-//! and with TAQ. NARROWS_CASES names the folder; without it nothing is looked at.
+//! Compares captures of the same seconds of one lab, taken at the server and at the users: 20 users through 600 kbit/s,
+//! with drop-tail and with TAQ. NARROWS_CASES names the folder; without it nothing is looked at.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 

@@ -1,4 +1,4 @@
-//! Which stalls there were, and why: a rule for each class, in terms of what really happened (see
+//! True stalls and their classes: a rule for each class, in terms of what really happened (see
 //! [`crate::scoreboard::truth`]).
 //!
 //! A stall of a sender is a time without progress longer than 200 ms and two smoothed round trips (RFC 6298) in
@@ -34,7 +34,7 @@ use narrows_diagnose::{Cause, Place};
 
 use crate::scoreboard::truth::{Book, Books, Copy, Did, Heard, Pair};
 
-/// A repair is at most so much later than the event that is its reason: hosts send with up to 30 ms of jitter.
+/// Longest time from an event to the repair that it causes: hosts send with up to 30 ms of jitter.
 const NEAR: f64 = 0.05;
 
 /// A stall as it was.
@@ -42,15 +42,15 @@ const NEAR: f64 = 0.05;
 pub(crate) struct TrueStall {
     pub(crate) from: f64,
     pub(crate) to: f64,
-    /// None: no class.
+    /// Class of the stall; `None` if it has none.
     pub(crate) cause: Option<Cause>,
-    /// Its length over the least that makes it a stall. From .5 to 1.25 it may be one and may not.
+    /// Length of the stall over the least that makes it one. From .5 to 1.25 it may be one and may not.
     pub(crate) ratio: f64,
     pub(crate) timeouts: usize,
     pub(crate) backoff: u64,
     /// Where, seen from each point.
     pub(crate) lost: [Place; 3],
-    /// It can be seen from the point at all.
+    /// Whether the stall can be seen from each point at all.
     pub(crate) visible: [bool; 3],
 }
 
@@ -61,7 +61,7 @@ struct Walk<'a> {
     max: u32,
     /// The last progress.
     last: f64,
-    /// What the other end sent last came then, and is not answered.
+    /// Time at which the other end's latest data came, as long as it is not answered.
     asked: Option<f64>,
     srtt: f64,
     window: u32,
@@ -199,7 +199,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// See the head of the file. Also gives the lost copies that were repaired.
+    /// Class of the stall that ends at `to`, by the rules 4 to 10 of this module. Also gives the lost copies that were
+    /// repaired.
     fn cause(&self, to: f64, expired: bool) -> (Option<Cause>, Vec<&'a Copy>) {
         let (book, from) = (self.book, self.last);
         let again: Vec<&'a Copy> =
@@ -251,7 +252,7 @@ impl<'a> Walk<'a> {
         (told.count() < 4).then_some(Cause::AckDelayedOrLost)
     }
 
-    /// No new data leaves until all is acknowledged, nor soon after.
+    /// Tells whether no new data leaves until all is acknowledged, nor soon after.
     fn said_all(&self) -> bool {
         let next = self.book.copies.iter().find(|c| c.seq >= self.max).map(|c| c.sent);
         let done = self.book.heard.iter().find(|h| h.ack >= self.max).map(|h| h.at);
@@ -320,7 +321,7 @@ fn handshake(opener: &Book, called: &Book) -> Option<TrueStall> {
     })
 }
 
-/// All stalls, by who stood still; those of a handshake by who opened.
+/// Collects all stalls by the end that stood still; those of a handshake by the opener.
 pub(crate) fn stalls(books: &Books) -> Vec<(Pair, Vec<TrueStall>)> {
     let of_pair = |(pair, book): (&Pair, &Book)| {
         let mut stalls = of(book);

@@ -1,6 +1,6 @@
-//! The same captures read by tshark and tcptrace, for the classes that they have. tshark (Wireshark's TCP analysis)
-//! names retransmissions, fast and spurious ones; one that is neither is taken for a timeout, as it has no other word
-//! for that. tcptrace only counts what was sent again.
+//! Verdicts of tshark and tcptrace on the same captures, for the classes that they have. tshark (Wireshark's TCP
+//! analysis) names retransmissions, fast and spurious ones; one that is neither is taken for a timeout, as it has no
+//! other word for that. tcptrace only counts what was sent again.
 
 use core::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::scoreboard::truth::{Books, Did};
 /// The files begin a while after 1970, as tcptrace wants it, seconds.
 const EPOCH: u64 = 1_000_000;
 
-/// What a program prints, if it is installed.
+/// Runs a program and returns its output; `None` if it cannot be started.
 fn printed(program: &str, args: &[&str]) -> Option<String> {
     let out = Command::new(program).args(args).output().ok()?;
     Some(String::from_utf8_lossy(&out.stdout).into_owned())
@@ -31,7 +31,7 @@ fn write(packets: &[(Instant, Captured)], to: &Path) {
     std::fs::write(to, writer.into_inner()).unwrap();
 }
 
-/// What tshark says of timeouts, of fast retransmissions, and of needless ones.
+/// Times that tshark gives for timeouts, for fast retransmissions, and for needless ones.
 fn tshark(file: &str) -> Option<[Account; 3]> {
     let fields = [
         "frame.time_epoch",

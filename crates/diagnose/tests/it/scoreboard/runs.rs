@@ -1,5 +1,5 @@
-//! What is simulated. Every way of standing still that the simulator's ends and links can bring about is made by one of
-//! these workloads, over one path: senders, 95 ms, a thin link, clients. Its six captures are the three points.
+//! Simulated workloads. Every way of standing still that the simulator's ends and links can bring about is made by one
+//! of these workloads, over one path: senders, 95 ms, a thin link, clients. Its six captures are the three points.
 
 use core::ops::ControlFlow;
 use core::str;
@@ -11,7 +11,7 @@ use narrows_sim::Results;
 /// The path, without what sends over it.
 const PATH: &str = include_str!("path.toml");
 
-/// What is sent over it, and what the thin link does.
+/// Traffic over the path, and the behaviour of the thin link.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Workload {
 
 const OBJECTS: &str = "[[traffic]]\nkind = 'objects'\nusers = 40\nthink = '1s'\n";
 
-/// All of them.
+/// All workloads.
 pub(crate) const WORKLOADS: [Workload; 8] = [
     Workload {
         name: "flows30",
@@ -100,7 +100,7 @@ pub(crate) const WORKLOADS: [Workload; 8] = [
 pub(crate) struct Draw {
     pub(crate) preset: &'static str,
     pub(crate) seed: u64,
-    /// At the rate that is held out.
+    /// Whether to run at the rate that is held out.
     pub(crate) other: bool,
 }
 

@@ -37,7 +37,7 @@ impl fmt::Display for Score {
 }
 
 impl Score {
-    /// Of so many that were, so many that were said, so many of those rightly.
+    /// Score of a class with `truth` true cases, of which `right` were among the `said` claims.
     pub(crate) fn new(truth: usize, said: usize, right: usize) -> Self {
         Self { truth, found: right.min(truth), said, right }
     }
@@ -52,9 +52,9 @@ impl Score {
         self.said as f64 / self.truth as f64 - 1.0
     }
 
-    /// Of moments, one by one. One is the other if they are at most .6 s apart, the way to the capture and a wait in
-    /// the queue included, and a quarter of the time since the one before: what was not seen can only be placed by its
-    /// back-off.
+    /// Compares moments, one by one. Two moments match if they are at most .6 s apart, the way to the capture and a
+    /// wait in the queue included, and a quarter of the time since the one before: what was not seen can only be placed
+    /// by its back-off.
     pub(crate) fn of(truth: &Account, said: &Account) -> Self {
         let none = Vec::new();
         let mut right = 0;
@@ -81,12 +81,12 @@ impl Score {
     }
 }
 
-/// What senders say they did.
+/// Times at which senders did `what`, by their own account, as far as the point can know.
 pub(crate) fn did(books: &Books, what: Did, point: usize) -> Account {
     // A point that has seen no data of an end cannot know.
     let times = |b: &Book| {
         let begun = b.copies.iter().find(|c| !c.syn && c.seen[point]).map_or(f64::INFINITY, |c| c.sent);
-        // Nor of a FIN alone, of which none has passed.
+        // A FIN alone, of which no copy has passed, cannot be known either.
         let hidden = |at: f64| {
             let next = b.copies.partition_point(|c| c.sent < at - 1e-6);
             let mut earlier =
@@ -102,7 +102,7 @@ pub(crate) fn did(books: &Books, what: Did, point: usize) -> Account {
     books.iter().map(|(pair, book)| (*pair, times(book))).collect()
 }
 
-/// What was sent again although an earlier copy arrived.
+/// Times of copies that were sent again although an earlier copy arrived.
 pub(crate) fn spurious(books: &Books) -> Account {
     let mut account = Account::new();
     for (pair, book) in books {
@@ -141,7 +141,8 @@ fn pair(flow: &FlowReport, by: u8) -> Pair {
     (ends[usize::from(by)], ends[usize::from(1 - by)])
 }
 
-/// Stalls that ended, by who stood still. One of a handshake is of both.
+/// Stalls that the diagnosis says ended, by the end that stood still. A stall of a handshake belongs to both ends, and
+/// stands with the opener.
 pub(crate) fn said_stalls(flows: &[FlowReport]) -> BTreeMap<Pair, Vec<&Stall>> {
     let mut stalls: BTreeMap<Pair, Vec<&Stall>> = BTreeMap::new();
     for flow in flows {
@@ -153,7 +154,7 @@ pub(crate) fn said_stalls(flows: &[FlowReport]) -> BTreeMap<Pair, Vec<&Stall>> {
     stalls
 }
 
-/// They share at least half of the shorter: how much.
+/// Time that two spans share, if it is at least half of the shorter; else `None`.
 fn shared(a: (f64, f64, bool), b: (f64, f64, bool)) -> Option<f64> {
     let shared = a.1.min(b.1) - a.0.max(b.0);
     let least = (a.1 - a.0).min(b.1 - b.0) / 2.0;
@@ -179,9 +180,9 @@ fn said_span(s: &&Stall) -> (f64, f64, bool) {
     (s.from.as_secs_f64(), s.to.as_secs_f64(), s.cause == Cause::HandshakeLost)
 }
 
-/// Scores of stalls by what is said of them. A stall of one account is looked for among those of the other with which
-/// it shares most of its time: several may share one, because a point does not see all progress. What is within a
-/// quarter of the least length counts neither way.
+/// Scores stalls, by class. A stall of one account is looked for among those of the other with which it shares most of
+/// its time: several may share one, because a point does not see all progress. What is within a quarter of the least
+/// length counts neither way.
 pub(crate) fn stalls(
     truth: &[(Pair, Vec<TrueStall>)],
     said: &BTreeMap<Pair, Vec<&Stall>>,

@@ -1,6 +1,6 @@
-//! What the simulator's receivers never do, because their applications read at once: they close their windows. Each
-//! conversation is written down packet by packet as its ends send it, captured on the way, and read back; its truth
-//! is known by hand.
+//! Conversations in which receivers close their windows, which the simulator's receivers never do, because their
+//! applications read at once. Each conversation is written down packet by packet as its ends send it, captured on the
+//! way, and read back; its truth is known by hand.
 
 use narrows_diagnose::{Analyzer, AnalyzerLimits, Cause, FlowReport};
 use narrows_units::{Duration, Instant, SeqNum};
@@ -62,8 +62,8 @@ impl Script {
     }
 }
 
-/// The client asks, takes so many segments, and then does not read for `closed` milliseconds. The server asks again for
-/// the window, after its timeout and then after twice as long each time (RFC 9293, section 3.8.6.1).
+/// The client asks, takes `segments` segments, and then does not read for `closed` milliseconds. The server asks again
+/// for the window, after its timeout and then after twice as long each time (RFC 9293, section 3.8.6.1).
 fn closed_window(way: f64, place: f64, segments: u32, closed: f64) -> FlowReport {
     let mut s = Script { way, place, packets: Vec::new() };
     let (client, server, trip) = (true, false, 2.0 * way);
@@ -97,7 +97,7 @@ fn closed_window(way: f64, place: f64, segments: u32, closed: f64) -> FlowReport
 
 /// A thousand closed windows at each point: paths, lengths and amounts of all sizes.
 pub(crate) fn zero_windows() -> [Score; 3] {
-    // As the points of the simulated path: at the server, in the middle, before the client.
+    // The points lie as on the simulated path: at the server, in the middle, before the client.
     [0.0, 0.9, 0.95].map(|place| {
         let mut score = Score::default();
         for n in 0..1000 {
@@ -106,7 +106,7 @@ pub(crate) fn zero_windows() -> [Score; 3] {
             let closed = (4.0 * way).max(200.0) * 2.0 * 1.3_f64.powi(n / 10 % 10);
             let flow = closed_window(way, place, 2 + (n / 100) as u32 * 3, closed);
             let found = flow.stalls.iter().filter(|s| s.cause == Cause::ZeroWindow && s.by == 1 && s.ended);
-            // It must be where it was, to a round trip.
+            // A stall is right if its length is right to a round trip.
             let right = found.clone().filter(|s| {
                 let length = s.length().as_secs_f64() * 1e3;
                 (length - closed).abs() <= 2.0 * way + 10.0

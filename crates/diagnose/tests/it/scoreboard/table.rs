@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::scoreboard::Scores;
 use crate::scoreboard::truth::POINTS;
 
-/// By class and point: how often it was, precision, recall.
+/// Writes a table by class and point: how often the class was, precision, recall.
 pub(crate) fn csv(title: &str, scores: &[(&str, Scores)]) -> String {
     let mut text = format!("# {title}\nclass,senders,point,number,precision,recall\n");
     for (senders, scores) in scores {

@@ -1,6 +1,6 @@
-//! What really happened, from what only a simulator has: the capture at the sender and the one at the receiver together
-//! say of every packet whether it arrived and between which two points it was lost, and the senders' own account says
-//! when a timer expired. Nothing here uses the diagnosis.
+//! Truth about a simulated capture, from what only a simulator has: the capture at the sender and the one at the
+//! receiver together say of every packet whether it arrived and between which two points it was lost, and the senders'
+//! own account says when a timer expired. Nothing here uses the diagnosis.
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use narrows_units::Duration;
 use narrows_wire::capture::Reader;
 use narrows_wire::{Flags, TcpHeader};
 
-/// Who sends to whom.
+/// Sender and receiver.
 pub(crate) type Pair = (SocketAddr, SocketAddr);
 
 /// The points of capture, on the way of the servers' data.
@@ -19,19 +19,19 @@ pub(crate) const POINTS: [&str; 3] = ["sender", "before", "behind"];
 /// A packet that takes up sequence numbers, each time it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
-    /// When it left its sender, in seconds.
+    /// Time at which the copy left its sender, in seconds.
     pub(crate) sent: f64,
     pub(crate) seq: u32,
     pub(crate) end: u32,
     pub(crate) syn: bool,
     pub(crate) payload: u32,
-    /// Which of the same first number: 1 is the original.
+    /// Number of the copy among those with the same first number: 1 is the original.
     pub(crate) nth: u32,
-    /// Its place among the copies of its sender, of the copy before.
+    /// Place of the copy before among the copies of this sender.
     pub(crate) earlier: Option<usize>,
-    /// Passed the point.
+    /// Whether the copy passed each point.
     pub(crate) seen: [bool; 3],
-    /// When it was at the receiver.
+    /// Time at which the copy was at the receiver.
     pub(crate) arrived: Option<f64>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Heard {
     pub(crate) pure: bool,
 }
 
-/// What a sender says that it did.
+/// Act of a sender, by its own account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Did {
     Timeout,
@@ -60,9 +60,9 @@ pub(crate) enum Did {
 pub(crate) struct Book {
     pub(crate) copies: Vec<Copy>,
     pub(crate) heard: Vec<Heard>,
-    /// With the factor on the RTO afterwards.
+    /// Acts of the sender: time in seconds, kind, factor on the RTO afterwards.
     pub(crate) did: Vec<(f64, Did, u64)>,
-    /// It sent the SYN.
+    /// Whether this end sent the SYN.
     pub(crate) opener: bool,
     /// The end of the highest byte sent.
     max: u32,
@@ -93,7 +93,7 @@ fn passed(results: &Results, link: &str) -> Vec<Passed> {
         .collect()
 }
 
-/// What makes two copies of a segment look alike.
+/// Fields that are equal in two copies of a segment that look alike.
 type Alike = (Pair, u32, u32, u8, u32);
 
 fn alike(p: &Passed) -> Alike {
@@ -101,8 +101,8 @@ fn alike(p: &Passed) -> Alike {
     (p.pair, t.seq.0, t.seq_end().0, t.flags.0, t.timestamps.map_or(0, |(tsval, _)| tsval))
 }
 
-/// Which of the packets that were sent came by, and when. The path is first in, first out: if fewer of the same look
-/// came by than were sent, each is the latest whose time on the way is one that other packets had.
+/// Finds which of the packets that were sent came by, and when. The path is first in, first out: if fewer of the same
+/// look came by than were sent, each is the latest whose time on the way is one that other packets had.
 fn follow(sent: &[Passed], among: &[bool], came: &[Passed]) -> Vec<Option<f64>> {
     let mut left: HashMap<Alike, Vec<usize>> = HashMap::new();
     for (n, p) in sent.iter().enumerate().filter(|(n, _)| among[*n]) {
