@@ -1,4 +1,4 @@
-//! Another process's socket, borrowed: the system calls that no safe library has.
+//! Borrows another process's socket: the system calls that no safe library has.
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper")]
 

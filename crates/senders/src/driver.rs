@@ -1,4 +1,4 @@
-//! What makes an Initial Spreading connection transmit while no ACK has come.
+//! Driver of Initial Spreading: makes a connection transmit at each slot while no ACK has come.
 //!
 //! A congestion control cannot set a timer. The kernel program (`bpf/is.bpf.c`) therefore tells of a connection whose
 //! data wait for their slots, through a ring buffer; the driver borrows the process's socket (`pidfd_getfd`) and pushes
@@ -47,7 +47,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Its size in the ring.
+    /// Bytes of the event in the ring.
     const SIZE: usize = 48;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -74,15 +74,15 @@ struct Waiting {
     end_ns: u64,
 }
 
-/// What there is to push it by.
+/// Way to push a connection.
 enum Hold {
-    /// Its socket, borrowed.
+    /// The connection's socket, borrowed from its process.
     Socket(OwnedFd),
-    /// Its process has closed it already: a scan of its network namespace will find it.
+    /// The connection's process has closed its socket already: a scan of its network namespace will find it.
     Scan(Namespace),
 }
 
-/// What a driver has done.
+/// Counts of a driver's work since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Driven {
     /// Connections borrowed.
@@ -121,7 +121,7 @@ impl std::fmt::Display for Driven {
 pub struct SpreadingDriver {
     heart: OwnedFd,
     ring: Ring,
-    /// By the time of the next slot; the second number tells equal times apart.
+    /// Waiting connections by the time of the next slot; the second number tells equal times apart.
     due: BTreeMap<(u64, u64), Waiting>,
     scanner: Scanner,
     done: Driven,
@@ -129,7 +129,7 @@ pub struct SpreadingDriver {
 }
 
 impl SpreadingDriver {
-    /// For the sender loaded as `name`.
+    /// Drives the sender loaded as `name`.
     ///
     /// # Errors
     /// If it is not loaded, is not Initial Spreading, or has a driver.
@@ -185,7 +185,7 @@ impl SpreadingDriver {
         Ok(self.done)
     }
 
-    /// Sleeps until the next slot, an event, or at most so long.
+    /// Sleeps until the next slot or an event, but at most `most_ns`.
     fn wait(&self, most_ns: u64, now: u64) -> anyhow::Result<()> {
         let first = self.due.keys().next().map_or(most_ns, |(at, _)| at.saturating_sub(now));
         let ns = first.min(most_ns);
@@ -220,7 +220,7 @@ impl SpreadingDriver {
         Ok(())
     }
 
-    /// Pushes every connection whose slot has come, and lets go of those with nothing left to push.
+    /// Pushes every connection whose slot is due, and gives back those with nothing left to push.
     fn push_due(&mut self, now: u64) -> anyhow::Result<()> {
         while let Some(entry) = self.due.first_entry() {
             let (at, id) = *entry.key();
@@ -254,7 +254,7 @@ impl SpreadingDriver {
     }
 }
 
-/// Whether a driver has shown itself lately.
+/// Tells whether a driver has written a beat within the last three beats' time.
 pub(crate) fn beating(heart: &OwnedFd) -> anyhow::Result<bool> {
     let value = libbpf::only_value(heart, 8)?;
     let beat = value.try_into().map_or(0, u64::from_ne_bytes);

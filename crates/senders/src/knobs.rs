@@ -17,7 +17,7 @@ pub enum Sender {
     Spreading,
 }
 
-/// How a knob is written and what it may be.
+/// Form and range of a knob's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     /// A whole number from the first to the second.
@@ -31,7 +31,7 @@ enum Form {
 /// A knob of a sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knob {
-    /// Its name.
+    /// Name of the knob.
     pub name: &'static str,
     form: Form,
     default: &'static str,
@@ -57,7 +57,7 @@ const SPREADING: &[Knob] =
     &[knob("iw", Form::Whole(1, 64), "10"), knob("floor_us", Form::Whole(0, 100_000), "1000")];
 
 impl Sender {
-    /// All of them.
+    /// All senders.
     pub const ALL: [Self; 3] = [Self::Btcp, Self::Aaimd, Self::Spreading];
 
     /// The name it is loaded under unless told otherwise.
@@ -70,7 +70,7 @@ impl Sender {
         }
     }
 
-    /// Its knobs.
+    /// Knobs of the sender.
     #[must_use]
     pub const fn knobs(self) -> &'static [Knob] {
         match self {
@@ -93,7 +93,7 @@ impl Sender {
         Self::ALL.into_iter().find(|s| s.kind() == kind)
     }
 
-    /// Its BPF object; empty where clang was missing.
+    /// BPF object of the sender; empty where clang was missing.
     pub(crate) const fn object(self) -> &'static [u8] {
         match self {
             Self::Btcp => objects::BTCP,
@@ -102,7 +102,7 @@ impl Sender {
         }
     }
 
-    /// Whether it works only with a [`crate::SpreadingDriver`] beside it.
+    /// Tells whether the sender works only with a [`crate::SpreadingDriver`] beside it.
     #[must_use]
     pub const fn needs_driver(self) -> bool {
         matches!(self, Self::Spreading)
@@ -201,7 +201,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Which sender they are of.
+    /// Sender that these knobs belong to.
     #[must_use]
     pub const fn sender(&self) -> Sender {
         self.sender
@@ -212,12 +212,12 @@ impl Settings {
         self.sender.knobs().iter().zip(&self.words).map(|(k, w)| (k.name, k.show(*w)))
     }
 
-    /// As the kernel program reads them: the kind, then a word each.
+    /// Encodes the knobs as the kernel program reads them: the kind, then a word each.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         std::iter::once(&self.sender.kind()).chain(&self.words).flat_map(|w| w.to_ne_bytes()).collect()
     }
 
-    /// From what a kernel program was loaded with.
+    /// Decodes the knobs that a kernel program was loaded with.
     pub(crate) fn from_bytes(bytes: &[u8]) -> anyhow::Result<Self> {
         let mut words = bytes.chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]]));
         let kind = words.next().unwrap_or(0);
@@ -264,7 +264,7 @@ pub fn settings(senders: &[Sender], assignments: &[String]) -> anyhow::Result<Ve
     Ok(all)
 }
 
-/// Which sender has which knobs.
+/// Lists the knobs of each sender, for an error message.
 fn table(senders: &[Sender]) -> String {
     let one = |s: &Sender| {
         format!("{} has {}", s.name(), s.knobs().iter().map(|k| k.name).collect::<Vec<_>>().join(", "))

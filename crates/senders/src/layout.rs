@@ -1,4 +1,4 @@
-//! What the kernel programs keep for a connection, decoded: the structs `state` of `bpf/*.bpf.c` and `record` of
+//! State that the kernel programs keep for a connection, decoded: the structs `state` of `bpf/*.bpf.c` and `record` of
 //! `bpf/show.bpf.c`, byte by byte.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -27,12 +27,12 @@ pub struct Socket {
     pub srtt_us: u32,
     /// Segments out.
     pub packets_out: u32,
-    /// What its sender knows more.
+    /// Phase of the sender and its figures.
     #[serde(flatten)]
     pub phase: SenderPhase,
 }
 
-/// What a sender is doing, from its private state.
+/// Phase of a sender, from its private state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "phase", rename_all = "kebab-case")]
 pub enum SenderPhase {
@@ -61,7 +61,7 @@ pub enum SenderPhase {
     },
     /// Initial Spreading, in its first round trip.
     Spreading {
-        /// Segments whose slot has come.
+        /// Segments allowed so far: those whose slot is past.
         allowed: u32,
         /// Time between segments, in nanoseconds.
         gap_ns: u64,

@@ -23,8 +23,8 @@ struct Opaque {
 }
 type Ptr = *mut Opaque;
 
-/// What libbpf says while it works, kept so that an error can carry it. A `va_list` cannot be taken apart in Rust, so
-/// the C library formats it.
+/// Receives libbpf's messages, kept so that an error can carry them. A `va_list` cannot be taken apart in Rust, so the
+/// C library formats it.
 type Print = unsafe extern "C" fn(level: c_int, format: *const c_char, args: *mut c_void) -> c_int;
 
 unsafe extern "C" {

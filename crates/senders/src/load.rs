@@ -22,7 +22,7 @@ use crate::objects;
 pub const BPFFS: &str = "/sys/fs/bpf";
 /// Longest name of a congestion control: the kernel's 16 bytes with a zero.
 const NAME_MAX: usize = 15;
-/// What the name is written over: `NAME_PLACE` in `bpf/narrows.bpf.h`.
+/// Placeholder in the object file that the sender's name is written over: `NAME_PLACE` in `bpf/narrows.bpf.h`.
 const NAME_PLACE: &[u8] = b"@narrows-name-@\0";
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -31,7 +31,7 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 pub struct Loaded {
     /// The name the kernel knows it by.
     pub name: String,
-    /// What it was loaded with.
+    /// Knobs that the sender was loaded with.
     pub settings: Settings,
     /// Whether its driver lives; nothing for a sender that needs none.
     pub driven: Option<bool>,

@@ -49,23 +49,23 @@ pub(crate) struct Scanner {
     iterator: OwnedFd,
     home: Namespace,
     walks: BTreeMap<u64, Walk>,
-    /// No walk before this.
+    /// Time before which no walk begins.
     pause_until_ns: u64,
-    /// How many there were.
+    /// Number of walks.
     pub scans: u64,
-    /// How long they took together, in nanoseconds.
+    /// Time that all walks took together, in nanoseconds.
     pub spent_ns: u64,
-    /// Their processor time, in nanoseconds.
+    /// Processor time of all walks, in nanoseconds.
     pub cpu_ns: u64,
 }
 
-/// What became of a connection whose slot has come.
+/// Result of pushing a connection by a scan when its slot is due.
 pub(crate) enum Outcome {
-    /// It was pushed, and something waits still.
+    /// The connection was pushed, and more data wait for slots.
     Pushed,
-    /// Nothing in its namespace waits any more.
+    /// No connection in the namespace waits any more.
     Idle,
-    /// Not before this time.
+    /// The next scan is not due before this time, in nanoseconds of the monotonic clock.
     Later(u64),
 }
 
@@ -129,7 +129,7 @@ impl Scanner {
     }
 }
 
-/// What a walk found and cost.
+/// Result and cost of one walk over the sockets.
 struct Walked {
     at_ns: u64,
     waiting: usize,

@@ -1,5 +1,6 @@
-//! What the kernel tells a sender and what the sender makes of it, call by call: the same programs, compiled with a
-//! recorder around each (`bpf/watch.h`). A call is two steps: as the kernel makes it, and as it returns.
+//! Record of the calls between the kernel and a sender: what the kernel passes and what the sender returns. The same
+//! programs run, compiled with a recorder around each (`bpf/watch.h`). A call is two steps: as the kernel makes it, and
+//! as it returns.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::libbpf::Ring;
 use crate::load::load_object;
 use crate::objects;
 
-/// Which of a sender's programs was called.
+/// Program of a sender that the kernel called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// New data was acknowledged outside of recovery; the value is in segments.
@@ -34,11 +35,11 @@ pub struct CallStep {
     pub at_ns: u64,
     /// Counts all steps; a gap means that some were lost because nobody took them.
     pub number: u32,
-    /// What was called.
+    /// Program that was called.
     pub call: Call,
-    /// Whether this is the call's end.
+    /// Whether the step is the call's end.
     pub returned: bool,
-    /// See [`Call`].
+    /// Value that was passed or returned; its meaning is told at each [`Call`].
     pub value: i32,
     /// Congestion window in segments.
     pub cwnd: u32,

@@ -136,7 +136,8 @@ fn an_application_spreads_by_itself() {
     assert!(left[1] < 90.0, "before any ACK: {left:?}");
 }
 
-/// Initial Spreading and its driver, over so many milliseconds; its name, and the driver's number.
+/// Makes a world with a delay of `delay_ms` each way, and loads Initial Spreading with its driver; gives the sender's
+/// name, and the driver's process.
 fn driven(test: &str, delay_ms: u64) -> Option<(World, String, u32)> {
     let mut world = can_run(test).then(|| World::new(Duration::from_millis(delay_ms)))?;
     let (name, driver) = world.load_by_program("narrows_is");

@@ -32,7 +32,7 @@ pub fn until_undisturbed(test: &str, what: &str, mut attempt: impl FnMut() -> Re
 const TRIES: u16 = 8;
 /// Tries with nothing in the way after which a failure to keep them is no accident.
 const UNDISTURBED: usize = 2;
-/// What a thread may be late by on a machine with processor time to spare.
+/// Latest that a thread may wake on a machine with processor time to spare.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Tries, with the number of the try, until times are kept; a thread beside tells how late this machine wakes anybody.

@@ -171,7 +171,7 @@ fn utilisation(mbit: u64, buffers: [usize; 5], each: bool) {
     }
 }
 
-/// What reno and adaptive AIMD use.
+/// Measures the share of the link that reno and adaptive AIMD use.
 ///
 /// Where a packet reaches the full queue in the instant in which one leaves it, microseconds decide whether it is lost
 /// (the phase effects of Floyd and Jacobson, 1992). So at 10 Mbit/s, where a packet is a good part of the buffer, this
@@ -194,7 +194,8 @@ fn point(mbit: u64, buffer: usize, each: bool) -> [f64; 2] {
     sums.map(|sum| sum / f64::from(phases))
 }
 
-/// What is not counted: slow start, and the back-offs that bring the window from its end to where it stays.
+/// Time left out of the measurement: slow start, and the back-offs that bring the window from its end to where it
+/// stays.
 const BEFORE: Duration = Duration::from_secs(8);
 
 /// Share of the link's payload that a connection of this kind delivers.

@@ -26,8 +26,8 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long nothing arrives, where a timeout is wanted: longer than the least timeout of 200 ms, shorter than two.
 const SILENCE: Duration = Duration::from_millis(350);
 
-/// What a connection of so many bytes told its sender; with a silence from `silent_from` on, which takes the SYN if it
-/// is zero.
+/// Records the kernel's calls to the sender of a connection that sends `bytes`. Nothing arrives for [`SILENCE`] from
+/// `silent_from` on, if given; zero loses the SYN.
 pub fn record(
     world: &mut World,
     sender: Sender,
@@ -73,7 +73,7 @@ struct Twin<C> {
     cc: C,
 }
 
-/// What the comparison found.
+/// Result of the comparison: what was compared, and the largest differences.
 #[derive(Debug, Default)]
 struct Found {
     /// Calls in which the window could grow.
@@ -136,7 +136,7 @@ impl<C> Twin<C> {
             if step.ssthresh >= NO_THRESHOLD { f64::INFINITY } else { f64::from(step.ssthresh) };
     }
 
-    /// What an acknowledgment of so many segments is to the simulator.
+    /// Translates an acknowledgment of `acked` segments into the simulator's sample.
     fn sample(step: &CallStep, acked: u32) -> AckSample {
         AckSample {
             now: at(step),
@@ -165,7 +165,7 @@ fn compare<C>(
     rtt: impl Fn(&mut Twin<C>, &CallStep),
 ) -> Found {
     let mut found = Found::default();
-    // Of a timeout, until the kernel has told of it.
+    // Threshold that a timeout sets in the simulator, until the kernel has told of its own.
     let mut rto_threshold = None;
     let calls: Vec<_> = steps[of_the_handshake(steps)..].chunks_exact(2).collect();
     for (n, call) in calls.iter().enumerate() {
@@ -298,7 +298,8 @@ fn a_lost_syn_ends_burst_tcp_here_and_there() {
 #[derive(Debug)]
 struct Adaptive {
     law: AdaptiveAimd,
-    /// As the simulator smooths, and the greatest of that and of the kernel's, with the least sample; in microseconds.
+    /// Smoothed RTT of the simulator, then the greatest smoothed RTT of simulator and kernel, then the least sample;
+    /// all in microseconds.
     srtt_us: Option<f64>,
     greatest_us: [f64; 2],
     least_us: f64,
@@ -343,13 +344,13 @@ impl Adaptive {
             self.greatest_us.map(|greatest| self.least_us + 0.875 * (greatest - self.least_us));
     }
 
-    /// By how much factors may differ for that: RTTmin/RTTmax (4), where RTTmax is at least RTTmin.
+    /// Largest difference of factors that the two RTTs explain: RTTmin/RTTmax (4), where RTTmax is at least RTTmin.
     fn slack(&self) -> f64 {
         self.apart_us / self.least_us
     }
 }
 
-/// With more than this between the factors little would be judged.
+/// Largest slack between the factors; beyond it little would be judged.
 const LARGEST_SLACK: f64 = 0.02;
 
 #[test]

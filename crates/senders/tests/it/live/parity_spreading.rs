@@ -24,10 +24,10 @@ fn at(step: &CallStep) -> Instant {
     Instant::ZERO + Time::from_nanos(step.at_ns)
 }
 
-/// What the comparison found.
+/// Result of the comparison: how late each segment left, and what was counted.
 #[derive(Debug)]
 struct Found {
-    /// For each segment, how long after its slot in the simulator the kernel let it go, in milliseconds.
+    /// Time after its slot in the simulator at which the kernel let each segment go, in milliseconds.
     late_ms: Vec<f64>,
     /// Largest distance of windows after the slots, in segments, and of how many ACKs.
     window: f64,

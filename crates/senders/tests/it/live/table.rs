@@ -15,9 +15,9 @@ const TABLE: [(&str, &[usize]); 2] = [
 
 /// Payload of a segment.
 const MSS: u32 = 1448;
-/// Of each way.
+/// Delay of each way.
 const DELAY: Duration = Duration::from_millis(50);
-/// What no idle machine is late by, neither with a delay nor with the answer to an ACK.
+/// Largest lateness of an idle machine, with a delay as with the answer to an ACK.
 const LATE: Duration = Duration::from_millis(20);
 
 #[test]
@@ -47,8 +47,8 @@ fn burst_tcp_sends_the_table() {
     }
 }
 
-/// Whether the window is the table's whenever all segments of so many windows are acknowledged. That depends on the
-/// ACKs alone, not on their times. Says where the sender was told something else than the table supposes.
+/// Checks that the window is the table's whenever all segments of that many windows are acknowledged. That depends on
+/// the ACKs alone, not on their times. Says where the sender was told something else than the table supposes.
 fn decided(steps: &[CallStep], windows: &[usize]) -> Result<(), String> {
     let mut acked = 0;
     let mut ends = windows.iter().scan(0, |sum, window| {
@@ -116,7 +116,8 @@ fn rounds(frames: &[Frame]) -> Vec<usize> {
     rounds
 }
 
-/// What the machine did to these frames: something late, doubled, joined or not captured.
+/// Describes the first disturbance of these frames by the machine: something late, sent again, joined or not captured.
+/// `None` if there is none.
 fn disturbance(frames: &[Frame]) -> Option<String> {
     let ms = |ns: u64| ns as f64 / 1e6;
     let late = |ns: u64, than: Duration| ns > (than + LATE).as_nanos() as u64;

@@ -15,7 +15,7 @@ use narrows_wire::capture::{Captured, Reader};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 
-/// Nothing here takes longer unless it hangs.
+/// Longest time that anything here takes unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The program, whose lab delays and captures: NARROWS_BIN, or beside this test.
@@ -24,7 +24,8 @@ fn program() -> Option<PathBuf> {
     std::env::var_os("NARROWS_BIN").map(PathBuf::from).or(Some(beside)).filter(|p| p.exists())
 }
 
-/// Why live tests cannot run here, if so. A program that clang did not take is no reason but a failure.
+/// Reason why live tests cannot run here, if there is one. A program that clang did not take is no reason but a
+/// failure.
 fn obstacle() -> Option<String> {
     let possible = senders::possible().err().map(|e| e.to_string());
     let clang_failed = possible.as_ref().filter(|e| e.contains("could not compile"));
@@ -62,7 +63,7 @@ pub fn sure(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// What the sender of a connection sent or heard, in ns since the first frame and bytes since its first data.
+/// Frame that the sender of a connection sent or heard, in ns since the first frame and bytes since its first data.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame {
     /// A segment with data left.
@@ -81,12 +82,12 @@ pub struct World {
 }
 
 impl World {
-    /// With a delay each way, and an ACK for every segment.
+    /// Makes a world with a delay each way, and an ACK for every segment.
     pub fn new(delay: Duration) -> Self {
         Self::lossy(delay, 0.0)
     }
 
-    /// The same, where each way loses this share of the frames.
+    /// Makes a world with two ends, where each way delays the frames and loses this share of them.
     pub fn lossy(delay: Duration, loss: f64) -> Self {
         let mut world = Self::bare();
         for (end, other) in [("s", "r"), ("r", "s")] {
@@ -114,7 +115,7 @@ impl World {
         world
     }
 
-    /// Without the link between: one cable, and an ACK as the kernel likes.
+    /// Makes a world without the link between: one cable, and an ACK as the kernel likes.
     pub fn direct() -> Self {
         let world = Self::bare();
         let (s, r) = (world.ns("s"), world.ns("r"));
@@ -148,7 +149,7 @@ impl World {
         ip(&format!("-n {here} route add {} dev eth quickack 1", address(other)));
     }
 
-    /// At the only interface of a host.
+    /// Switches offloads off at the only interface of a host.
     pub fn offloads_off(&self, end: &str) {
         offloads_off(&self.ns(end), "eth");
     }
@@ -169,12 +170,14 @@ impl World {
         assert!(line.contains("ready"), "{role}: {line}");
     }
 
-    /// What the sender of one connection sent and heard while `f` ran, from its first data segment on.
+    /// Captures the frames that the sender of one connection sent and heard while `f` ran, from its first data segment
+    /// on.
     pub fn frames(&mut self, f: impl FnOnce(&mut Self)) -> Vec<Frame> {
         self.capture(f).1
     }
 
-    /// The same, and how long the handshake took.
+    /// Captures the frames that the sender of one connection sent and heard while `f` ran, and the handshake's
+    /// duration.
     pub fn capture(&mut self, f: impl FnOnce(&mut Self)) -> (Duration, Vec<Frame>) {
         let file = std::env::temp_dir().join(format!("narrows-{}.pcap", self.tag));
         self.start("s", "capture", &format!(r#"{{"interface":"eth","file":"{}"}}"#, file.display()));
@@ -271,8 +274,8 @@ impl World {
         (name, watch)
     }
 
-    /// Makes the way to the receiver thin, with a buffer of so many bytes. What the kernel's timer is late by may be
-    /// made up for by a packet for each 15 Mbit/s.
+    /// Makes the way to the receiver thin, with a buffer of `buffer` bytes. Lateness of the kernel's timer may be made
+    /// up for by a packet for each 15 Mbit/s.
     pub fn thin(&self, mbit: u64, buffer: usize) {
         let burst = 1600 * (1 + mbit / 15);
         self.set(
@@ -288,7 +291,7 @@ impl World {
         self.set("ip", "s", &format!("neigh replace 10.79.0.2 lladdr {address} dev eth nud permanent"));
     }
 
-    /// Nothing the sender says is heard for so long.
+    /// Loses everything the sender says for this long.
     pub fn silence(&self, lasting: Duration) {
         self.heard(false);
         std::thread::sleep(lasting);
@@ -328,7 +331,7 @@ impl World {
         self.inside("r", listen).join().unwrap()
     }
 
-    /// Takes one connection at the receiver; what is returned tells how many bytes have come.
+    /// Takes one connection at the receiver; returns a function that tells how many bytes have arrived.
     pub fn counting_sink(&self, port: u16) -> impl Fn() -> u64 + use<> {
         let (ready, wait) = std::sync::mpsc::channel();
         let total = Arc::new(AtomicU64::new(0));
@@ -407,7 +410,7 @@ fn mac(end: &str) -> String {
     format!("02:00:00:4e:53:{:02x}", end.as_bytes()[0])
 }
 
-/// Otherwise a veth hands over 64 kB "packets" with half a checksum.
+/// Switches offloads off: otherwise a veth hands over 64 kB "packets" with half a checksum.
 fn offloads_off(ns: &str, interface: &str) {
     let exec = ["netns", "exec", ns, "ethtool", "-K", interface];
     sure("ip", &[&exec[..], &["tx", "off", "tso", "off", "gso", "off", "gro", "off"]].concat());
@@ -428,7 +431,7 @@ pub fn connect(name: &str, port: u16) -> TcpStream {
     stream
 }
 
-/// Writes so many bytes.
+/// Writes this many bytes.
 pub fn push(stream: &mut TcpStream, bytes: usize) {
     stream.write_all(&vec![b'x'; bytes]).unwrap();
 }
