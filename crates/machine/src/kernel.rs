@@ -76,7 +76,7 @@ impl Kernel {
             .with_context(|| format!("kernel {release}: fetched, and not found afterwards"))
     }
 
-    /// The same, if it was fetched before.
+    /// The newest kernel of this release that was fetched before; `None` if there is none, as nothing is fetched here.
     ///
     /// # Errors
     /// If the folder of kernels cannot be read.
@@ -108,7 +108,7 @@ impl Kernel {
         Ok(Self { version, image, modules })
     }
 
-    /// As `uname -r` will say.
+    /// Version, as `uname -r` will say.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -283,7 +283,7 @@ fn sources_list(mirror: &str, keys: Option<&str>) -> String {
     })
 }
 
-/// What a program printed, or an error with what it said.
+/// Runs a program and returns its output; a failure becomes an error with what the program wrote.
 fn succeed(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let done = command.output().with_context(|| format!("{program} cannot be started; is it installed?"))?;

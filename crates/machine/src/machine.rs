@@ -26,13 +26,14 @@ const PROCESSOR: &str = "Westmere-v1";
 const DATE: &str = "2026-01-01T00:00:00";
 /// Room for results, bytes. The file is sparse: what is not used costs nothing.
 const RESULTS: u64 = 1 << 30;
-/// What the kernel is told. `quiet` keeps its messages to those that are errors; TSC and jiffies need no watchdog where
-/// both count the same instructions; mitigations of processor faults would cost instructions that a real machine's
-/// clock hardly sees.
+/// Command line of the kernel. `quiet` keeps its messages to those that are errors; TSC and jiffies need no watchdog
+/// where both count the same instructions; mitigations of processor faults would cost instructions that a real
+/// machine's clock hardly sees.
 const KERNEL_LINE: &str =
     "console=ttyS1 quiet loglevel=4 panic=-1 mitigations=off random.trust_cpu=off tsc=reliable";
 
-/// What the systemd of a root is told beside it. Its console is where errors are heard, and nobody logs in there.
+/// Further words of the command line for a root with systemd. Its console is where errors are heard, and nobody logs in
+/// there.
 const SYSTEMD_LINE: &str = "systemd.mask=serial-getty@ttyS1.service systemd.show_status=false";
 
 /// Where a line came from.
@@ -54,13 +55,14 @@ pub struct Ended {
 /// How a guest with a root of its own ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// Its script came to its end with this status, and systemd shut the machine down.
+    /// The script came to its end with this status, and systemd shut the machine down.
     InOrder(i32),
-    /// It went at once, as if its plug had been pulled: the script asked for that by `echo b > /proc/sysrq-trigger`.
+    /// The machine went at once, as if its plug had been pulled: the script asked for that by `echo b >
+    /// /proc/sysrq-trigger`.
     Cut,
 }
 
-/// What is inside a machine: files, and a script for `sh` that starts in `/out`, whose content is the result.
+/// Content of a machine: files, and a script for `sh` that starts in `/out`, whose content is the result.
 #[derive(Debug)]
 pub struct Guest {
     files: Initramfs,
@@ -91,7 +93,7 @@ impl Guest {
         Ok(Self { files, script: script.to_owned() })
     }
 
-    /// What leads to the systemd of a root, and no more.
+    /// Builds the first root, which only mounts the guest's root and starts the systemd in it.
     fn to_boot(script: &str) -> anyhow::Result<Self> {
         let mut files = Initramfs::new();
         for name in ["sh", "mount", "modprobe", "mkdir", "cp", "ln", "switch_root"] {
@@ -141,7 +143,7 @@ impl Machine {
         Self { kernel, memory_mib: 2048, seed: 1, most: Duration::from_secs(3600) }
     }
 
-    /// Its kernel.
+    /// Kernel of the machine.
     #[must_use]
     pub const fn kernel(&self) -> &Kernel {
         &self.kernel
@@ -312,7 +314,8 @@ impl Machine {
         command
     }
 
-    /// What every guest's machine has: an NVDIMM of `kept` bytes is still to come, and the clock begins at `date`.
+    /// Composes the QEMU command that every guest shares; the caller adds an NVDIMM of `kept` bytes. The clock begins
+    /// at `date`.
     fn qemu(&self, kept: u64, date: &str) -> Command {
         use std::os::unix::process::CommandExt as _;
         // Ended with this process, however that ends.
@@ -354,7 +357,7 @@ fn memory_device(name: &str, file: &Path, size: u64) -> [String; 4] {
     ]
 }
 
-/// Why no guest can run here, with the remedy.
+/// Reason why no guest can run here, with the remedy.
 #[must_use]
 pub fn obstacle() -> Option<String> {
     let missing = |program: &str, package: &str| {

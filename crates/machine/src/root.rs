@@ -45,7 +45,7 @@ impl Root {
         &self.image
     }
 
-    /// Its length in bytes.
+    /// Length of the image in bytes.
     pub(crate) const fn size(&self) -> u64 {
         self.size
     }

@@ -1,4 +1,5 @@
-//! What a guest gets beside the program that is run in it: names, divided by blanks.
+//! Programs, files and kernel modules of this machine that a guest gets beside the program it runs: names, divided by
+//! blanks.
 
 use std::path::{Path, PathBuf};
 
@@ -33,17 +34,17 @@ pub(crate) const MODULES: &str = "\
     br_netfilter ebtables ebtable_filter ebtable_broute nft_meta_bridge nft_reject_bridge ipt_REJECT nf_reject_ipv4 \
     nfit nd_pmem";
 
-/// Those of `names` that are here.
+/// Finds the programs of [`PROGRAMS`] that this machine has.
 pub(crate) fn programs() -> impl Iterator<Item = PathBuf> {
     PROGRAMS.split_whitespace().filter_map(find)
 }
 
-/// Those of [`FILES`] that are here.
+/// Finds the files of [`FILES`] that this machine has.
 pub(crate) fn files() -> impl Iterator<Item = &'static Path> {
     FILES.split_whitespace().map(Path::new).filter(|path| path.exists())
 }
 
-/// Those of [`LIBRARIES`] that are here.
+/// Finds the libraries of [`LIBRARIES`] that this machine has.
 pub(crate) fn libraries() -> impl Iterator<Item = PathBuf> {
     let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
     let find = move |name| {
