@@ -1,15 +1,15 @@
-//! What is wrong with a setting, and what keys used to be called.
+//! Errors of settings, and old names of keys with their new ones.
 
 use core::fmt;
 
-/// Why a setting is impossible, or a text names no settings at all.
+/// Error of a setting: why it is impossible, or that a text names no settings at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
     /// The key, or what was to be named.
     pub key: String,
-    /// What was given.
+    /// Value that was given.
     pub value: String,
-    /// What is wrong with it, in words: mostly what was expected.
+    /// Problem with the value, in words: mostly what was expected.
     pub problem: String,
 }
 
@@ -20,7 +20,7 @@ impl SettingError {
         Self { key: key.into(), value: value.into(), problem: format!("expected {expected}") }
     }
 
-    /// What was expected, if that is the problem.
+    /// The expected value or range, if the problem is that the value is none of it.
     #[must_use]
     pub fn expected(&self) -> Option<&str> {
         self.problem.strip_prefix("expected ")
@@ -86,7 +86,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("swallow_departed", "suppress_departed"),
 ];
 
-/// What a key, or a name in a scenario, is called that had the name `old`.
+/// The present name of a key, or of a name in a scenario, that was called `old`; `None` if it was never renamed.
 #[must_use]
 pub fn renamed(old: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(was, _)| *was == old).map(|(_, is)| *is)

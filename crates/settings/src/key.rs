@@ -9,7 +9,7 @@ use crate::{SettingError, Settings, renamed};
 pub trait Setting {
     /// The value, as [`Setting::read`] reads it.
     fn text(&self) -> String;
-    /// What values are allowed, in words.
+    /// Values that are allowed, in words, as a message names them.
     fn range(&self) -> String;
     /// Reads a value within the range; otherwise the place keeps what it has.
     fn read(&mut self, text: &str) -> Option<()>;
@@ -33,13 +33,13 @@ impl<T, K: ValueKind<T>> Setting for KeyedPlace<'_, T, K> {
 
 /// One key of the settings `C`.
 pub struct Key<C> {
-    /// Its name, the same on a command line, in TOML and in scenario files.
+    /// Name of the key, the same on a command line, in TOML and in scenario files.
     pub name: &'static str,
-    /// What it means, in one line.
+    /// Meaning of the setting, in one line.
     pub doc: &'static str,
     /// The setting beside which alone it has a meaning, as `mode=paper`; `None` if it always has.
     pub section: Option<&'static str>,
-    /// Its place; `None` in settings that have no such key.
+    /// Place of the value; `None` in settings that have no such key.
     #[doc(hidden)]
     pub place: for<'a> fn(&'a mut C) -> Option<Box<dyn Setting + 'a>>,
     /// Settings that have this key, all at their defaults.
@@ -66,7 +66,7 @@ impl<C: Settings> Key<C> {
         self.value(&(self.home)()).unwrap_or_default()
     }
 
-    /// What values are allowed, in words.
+    /// Values that are allowed, in words; empty if the default settings have no such key.
     #[must_use]
     pub fn range(&self) -> String {
         (self.place)(&mut (self.home)()).map_or_else(String::new, |value| value.range())
@@ -88,7 +88,7 @@ impl<C: Settings> Key<C> {
         })
     }
 
-    /// That `config` has no such key.
+    /// Error of a key that `config` does not have because another mode is chosen.
     fn misplaced(&self, config: &C, value: &str) -> SettingError {
         let selector = C::SELECTOR.and_then(C::key);
         let here = selector.and_then(|s| Some(format!("{}={}", s.name, s.value(config)?)));

@@ -8,7 +8,7 @@ use crate::quantity::{exact_time_text, real, seconds};
 pub trait ValueKind<T> {
     /// The value, as [`ValueKind::read`] reads it.
     fn text(&self, value: &T) -> String;
-    /// What values are allowed, in words.
+    /// Values that are allowed, in words, as a message names them.
     fn range(&self) -> String;
     /// Reads a value within the range; otherwise the place keeps what it has.
     fn read(&self, place: &mut T, text: &str) -> Option<()>;
@@ -19,9 +19,9 @@ pub trait Words {
     /// The words.
     const WORDS: &'static [&'static str];
 
-    /// Which of them it is.
+    /// Place of the value among [`Words::WORDS`].
     fn chosen(&self) -> usize;
-    /// Makes it the one at `place`.
+    /// Sets the value to the word at `place`.
     fn choose(&mut self, place: usize);
 }
 

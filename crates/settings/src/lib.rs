@@ -57,7 +57,7 @@ pub trait Keyed: Sized + 'static {
 
 /// The settings of something that has a name.
 pub trait Settings: Keyed + Clone + Default + PartialEq + fmt::Debug {
-    /// Whose settings these are.
+    /// Name of the thing that has these settings, as messages give it.
     const NAME: &'static str;
     /// The key a bare word sets, as in `taq:paper`; empty: a bare word is a key without a value.
     const BARE: &'static str = "";

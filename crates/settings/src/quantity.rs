@@ -51,7 +51,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(ns as u64))
 }
 
-/// As [`time`] reads it.
+/// Writes a time as [`time`] reads it.
 #[must_use]
 pub fn time_text(d: Duration) -> String {
     let ns = d.as_nanos();
@@ -135,7 +135,7 @@ pub fn seconds(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(ns))
 }
 
-/// As [`seconds`] reads it: whole seconds or milliseconds, with as many places as there are.
+/// Writes a time as [`seconds`] reads it: whole seconds or milliseconds, with as many places as there are.
 #[must_use]
 pub fn exact_time_text(t: Duration) -> String {
     let (ms, part) = (t.as_millis(), t.as_nanos() % 1_000_000);
