@@ -1,4 +1,5 @@
-//! What an operation costs: `cargo bench -p narrows-lists`. Beside each stands what the standard library offers for it.
+//! Measures the time of one operation: `cargo bench -p narrows-lists`. Beside each stands what the standard library
+//! offers for it.
 //!
 //! A number is the least of five times over the same operations, divided by how many there were.
 
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use narrows_lists::{Chains, Fifos, Links, List, Queue, Slab, chained};
 
-/// As large as a packet with its header.
+/// Record as large as a packet with its header.
 type Packet = [u64; 16];
 
 const STEPS: usize = 1_000_000;

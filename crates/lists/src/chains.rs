@@ -10,7 +10,7 @@ pub struct Chains {
 }
 
 impl Chains {
-    /// So many empty buckets.
+    /// Makes `buckets` empty buckets.
     #[must_use]
     pub fn new(buckets: usize) -> Self {
         Self { heads: vec![0; buckets] }

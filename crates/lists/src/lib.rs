@@ -42,7 +42,7 @@ pub use list::{HeadList, Linked, Links, List};
 pub use queue::{Chained, Fifos, Queue};
 pub use slab::Slab;
 
-/// No record.
+/// Index of no record.
 pub const NIL: u32 = u32::MAX;
 
 /// Where records are found by index. An index that is not in use is a broken invariant, and panics.
@@ -51,7 +51,7 @@ pub trait Arena {
     type Item;
     /// The record at an index.
     fn at(&self, index: u32) -> &Self::Item;
-    /// The same, to change it.
+    /// The record at an index, to change it.
     fn at_mut(&mut self, index: u32) -> &mut Self::Item;
 }
 

@@ -12,10 +12,10 @@ pub struct Links {
 }
 
 impl Links {
-    /// Those of a record in no list.
+    /// Links of a record that is in no list.
     pub const NONE: Self = Self { prev: NIL, next: NIL };
 
-    /// Who comes after the record, if it is in a list and not the last.
+    /// Index of the record after this one; `None` for the last one and for a record in no list.
     #[must_use]
     pub const fn next(&self) -> Option<u32> {
         some(self.next)
@@ -30,9 +30,9 @@ impl Default for Links {
 
 /// A record that can be in a list by `By`.
 pub trait Linked<By> {
-    /// Its neighbours there.
+    /// Links of the record to its neighbours in the list by `By`.
     fn links(&self) -> &Links;
-    /// The same, to change them.
+    /// Links of the record in the list by `By`, to change them.
     fn links_mut(&mut self) -> &mut Links;
 }
 
@@ -74,7 +74,7 @@ pub struct List<By = ()> {
 }
 
 impl<By> List<By> {
-    /// Nobody.
+    /// The empty list.
     pub const EMPTY: Self = Self { head: NIL, tail: NIL, len: 0, by: PhantomData };
 
     /// Whether nobody is in it.
@@ -83,19 +83,19 @@ impl<By> List<By> {
         self.head == NIL
     }
 
-    /// How many are in it.
+    /// Number of records in the list.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Its first record.
+    /// First record of the list.
     #[must_use]
     pub const fn first(&self) -> Option<u32> {
         some(self.head)
     }
 
-    /// Its last record.
+    /// Last record of the list.
     #[must_use]
     pub const fn last(&self) -> Option<u32> {
         some(self.tail)
@@ -155,12 +155,12 @@ impl<By> List<By> {
         self.push_back(arena, at);
     }
 
-    /// Who comes after `at`, which is in this list.
+    /// Index of the record after `at`, which is in this list; `None` if `at` is the last.
     pub fn after(&self, arena: &(impl Arena<Item: Linked<By>> + ?Sized), at: u32) -> Option<u32> {
         some(arena.at(at).links().next)
     }
 
-    /// Who comes before `at`, which is in this list.
+    /// Index of the record before `at`, which is in this list; `None` if `at` is the first.
     pub fn before(&self, arena: &(impl Arena<Item: Linked<By>> + ?Sized), at: u32) -> Option<u32> {
         some(arena.at(at).links().prev)
     }
@@ -201,7 +201,7 @@ pub struct HeadList<By = ()> {
 }
 
 impl<By> HeadList<By> {
-    /// Nobody.
+    /// The empty list.
     pub const EMPTY: Self = Self { head: NIL, by: PhantomData };
 
     /// Whether nobody is in it.
@@ -210,7 +210,7 @@ impl<By> HeadList<By> {
         self.head == NIL
     }
 
-    /// Its first record.
+    /// First record of the list.
     #[must_use]
     pub const fn first(&self) -> Option<u32> {
         some(self.head)

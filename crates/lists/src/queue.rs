@@ -4,9 +4,9 @@ use crate::{Arena, NIL, Slab, some};
 
 /// A record with a word for whoever comes after it, in a [`Queue`] or in one of [`Chains`](crate::Chains).
 pub trait Chained {
-    /// Who comes after it; [`NIL`] for nobody.
+    /// Index of the record after this one; [`NIL`] for the last.
     fn next(&self) -> u32;
-    /// Changes that.
+    /// Sets the index of the record after this one.
     fn set_next(&mut self, next: u32);
 }
 
@@ -36,7 +36,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Nothing waits.
+    /// The empty queue.
     pub const EMPTY: Self = Self { head: NIL, tail: NIL };
 
     /// Whether nothing waits.
@@ -45,7 +45,7 @@ impl Queue {
         self.head == NIL
     }
 
-    /// Its first record.
+    /// First record of the queue.
     #[must_use]
     pub const fn first(&self) -> Option<u32> {
         some(self.head)
@@ -94,7 +94,7 @@ impl Queue {
         Some(gone)
     }
 
-    /// Who comes after `at`, which is in this queue.
+    /// Index of the record after `at`, which is in this queue; `None` if `at` is the last.
     pub fn after(&self, arena: &(impl Arena<Item: Chained> + ?Sized), at: u32) -> Option<u32> {
         some(arena.at(at).next())
     }
@@ -113,14 +113,14 @@ struct Entry<T> {
 
 chained!(<T> Entry<T>: next);
 
-/// What waits in any number of queues, in one slab: no allocation for an item, none for a queue.
+/// Store of any number of queues in one slab: no allocation for an item, none for a queue.
 #[derive(Clone, Debug)]
 pub struct Fifos<T> {
     slab: Slab<Entry<T>>,
 }
 
 impl<T> Fifos<T> {
-    /// Nothing waits.
+    /// Makes a store of queues in which nothing waits.
     #[must_use]
     pub const fn new() -> Self {
         Self { slab: Slab::new() }

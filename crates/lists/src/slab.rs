@@ -4,7 +4,7 @@ use crate::{Arena, NIL};
 
 #[derive(Clone, Debug)]
 enum Cell<T> {
-    /// And the next free one.
+    /// Place without a record, with the index of the next free place.
     Free(u32),
     Used(T),
 }
@@ -21,7 +21,7 @@ impl<T> Slab<T> {
     /// Bytes that a record takes. No more than the record has, if it has a value that is none of its own.
     pub const BYTES_EACH: usize = size_of::<Cell<T>>();
 
-    /// No records.
+    /// Makes a slab without records.
     #[must_use]
     pub const fn new() -> Self {
         Self { cells: Vec::new(), free: NIL, len: 0 }
@@ -92,7 +92,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The same, to change it.
+    /// The record at an index, if it is in use, to change it.
     #[inline]
     pub fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         match self.cells.get_mut(at as usize) {

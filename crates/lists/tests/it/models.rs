@@ -26,7 +26,7 @@ fn seeded(mut test: impl FnMut(u64, Random)) {
     }
 }
 
-/// In one list by turn and in another by length at the same time.
+/// A record that is in one list by turn and in another by length at the same time.
 #[derive(Clone, Debug, Default)]
 struct Flow {
     turn: Links,
@@ -41,7 +41,7 @@ linked!(Flow, Turn: turn);
 linked!(Flow, Length: length);
 chained!(Flow: chain);
 
-/// Some lists by the same links, and what should be in them.
+/// Lists by the same links, and the records that should be in them.
 struct Both<By> {
     lists: [List<By>; 3],
     models: [VecDeque<u32>; 3],
