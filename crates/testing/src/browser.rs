@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::{running, skip_part};
 
-/// What a browser made of a page.
+/// Result of opening a page in a browser.
 #[derive(Clone, Debug)]
 pub struct Shown {
     /// The document after its scripts ran.

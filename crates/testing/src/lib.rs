@@ -1,5 +1,5 @@
-//! What the tests and benches of several crates share: one form in which a test says that it was skipped, and why; a
-//! directory, random numbers, a clock, a browser, and tables that several implementations must meet.
+//! Tools that the tests and benches of several crates share: one form in which a test says that it was skipped, and
+//! why; a directory, random numbers, a clock, a browser, and tables that several implementations must meet.
 //!
 //! libtest counts such a test as passed and keeps what it prints to itself. So the line also goes to the file that
 //! [`SKIPS`] names, where `make test` finds it.
@@ -47,7 +47,7 @@ pub fn running() -> String {
 pub struct Rng(pub u64);
 
 impl Rng {
-    /// Below `n`.
+    /// Random number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -21,9 +21,9 @@ pub const BURST_WINDOWS: [(u32, &[u32]); 15] = [
     (16, &[1, 2, 2, 3, 4, 5, 6, 7]),
 ];
 
-/// Burst TCP, Table II decoded, slow start: files of so many packets over side links of 10 Mbit/s and 5 ms at both
-/// ends of 1.5 Mbit/s and 35 ms. Data take 1064 B and ACKs 40 B on the wire, a SYN of 40 B is packet 0. Time
-/// until the ACK of the last packet, in microseconds.
+/// Table II of Burst TCP, decoded, with slow start: packets of a file, and the time until the ACK of its last packet,
+/// in microseconds. Side links have 10 Mbit/s and 5 ms, the link between them 1.5 Mbit/s and 35 ms. Data take 1064 B
+/// and ACKs 40 B on the wire, a SYN of 40 B is packet 0.
 pub const DUMBBELL_TIMES: [(u32, u32); 10] = [
     (4, 285_863),
     (5, 291_538),
