@@ -21,14 +21,14 @@ pub struct Rate(u64);
 const NANOS: u128 = 1_000_000_000;
 
 impl Bytes {
-    /// No bytes.
+    /// Size of no bytes.
     pub const ZERO: Self = Self(0);
     /// The number of bytes.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// The same as `self - other`, for constants.
+    /// Subtracts as `self - other` does, zero at the least, where a constant is computed.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -50,12 +50,12 @@ impl SubAssign for Bytes {
 }
 
 impl Rate {
-    /// From bits per second; a rate of zero becomes one bit per second.
+    /// Makes a rate from bits per second; a rate of zero becomes one bit per second.
     #[must_use]
     pub const fn from_bps(bps: u64) -> Self {
         Self(if bps == 0 { 1 } else { bps })
     }
-    /// From kilobits per second (1000 bits).
+    /// Makes a rate from kilobits per second (1000 bits).
     #[must_use]
     pub const fn from_kbps(kbps: u64) -> Self {
         Self::from_bps(kbps.saturating_mul(1_000))
@@ -65,7 +65,7 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// How long it takes to send `size`, rounded up, so that nothing ever leaves early.
+    /// Time to send `size`, rounded up, so that nothing ever leaves early.
     #[must_use]
     pub const fn time_to_send(self, size: Bytes) -> Duration {
         // 64 bits suffice up to 2 GB, so for every packet; a division of 128 bits takes several times as long.

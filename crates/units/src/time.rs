@@ -20,7 +20,7 @@ impl Instant {
     /// Later than any event.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
-    /// From nanoseconds since the epoch.
+    /// Makes an instant from nanoseconds since the epoch.
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
@@ -43,27 +43,27 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time.
+    /// Span of no time.
     pub const ZERO: Self = Self(0);
     /// The longest span there is.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// From nanoseconds.
+    /// Makes a span from nanoseconds.
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
-    /// From microseconds.
+    /// Makes a span from microseconds.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us.saturating_mul(1_000))
     }
-    /// From milliseconds.
+    /// Makes a span from milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000_000))
     }
-    /// From seconds.
+    /// Makes a span from seconds.
     #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(1_000_000_000))
