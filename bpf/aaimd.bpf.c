@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Adaptive AIMD: back off by just what empties the queue, and increase in proportion.
+ * Adaptive AIMD: backs off by just what empties the queue, and increases in proportion.
  *
  * Shorten and Leith, "On Queue Provisioning, Network Efficiency and the Transmission Control Protocol", IEEE/ACM ToN:
  *   beta = RTTmin/RTTmax, between 1/2 and beta_hi   (4)      alpha = 2 (1 - beta)   (5)
@@ -35,7 +35,7 @@ struct state {
     u32 samples;
     u32 backed_off;
     u64 earned_q16; /* towards the next segment of window, times cwnd */
-    u32 beta_before_q16; /* of the last back-off, should it be a timeout */
+    u32 beta_before_q16; /* beta before the last back-off, should that be a timeout */
     u32 rttmax_before_us;
 };
 
@@ -86,7 +86,7 @@ PROGRAM(ssthresh, aaimd_ssthresh) {
     return at_least(((u64)tp->snd_cwnd * beta + HALF) >> 16, 2);
 }
 
-/* A timeout has taken beta's threshold a moment ago: RFC 5681's it must be. What was learnt stays. */
+/* Replaces the threshold that beta has just given by RFC 5681's, after a timeout. What was learnt stays. */
 PROGRAM(cwnd_event, aaimd_cwnd_event) {
     struct tcp_sock *tp = (void *)ctx[0];
     struct state *s = priv(tp);

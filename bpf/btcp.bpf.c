@@ -4,8 +4,8 @@
  *
  * Goncalves, "Burst TCP: an approach for benefiting mice flows", UFPE, about 2007. On each segment newly acknowledged:
  *   inc = floor((mice - cwnd)/f), at least 1;   cwnd <- cwnd + inc/cwnd
- * Off for good at the first loss, also of a SYN; above the threshold plain TCP (knob `after`: slow start, or congestion
- * avoidance).
+ * It is off for good at the first loss, also of a SYN; above the threshold plain TCP follows (knob `after`: slow start,
+ * or congestion avoidance).
  *
  * Where we differ: the printed step is taken below the threshold only (above, the paper's formula would shrink the
  * window); and once for each *segment* acknowledged, not each ACK, so that a receiver that delays ACKs gets the same
@@ -45,10 +45,10 @@ int btcp_init(u64 *ctx) {
     struct tcp_sock *tp = (void *)ctx[0];
     struct state *s = priv(tp);
     s->kind = KIND_BTCP;
-    /* A lost SYN is a loss; it came before this. */
+    /* A lost SYN is a loss, and was lost before this call. */
     s->enabled = !tp->total_retrans;
     s->fraction_q20 = 0;
-    /* Chosen in mid-connection, it must not throw away a window that is there. */
+    /* A sender chosen in mid-connection must not throw away the window that is there. */
     if (!tp->data_segs_out)
         tp->snd_cwnd = knobs.iw;
     return 0;

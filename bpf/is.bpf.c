@@ -8,9 +8,9 @@
  *
  * The kernel has no pacing for this (it never paces a connection's first ten segments) and no timer a congestion
  * control could set. So the window is the gate: min_tso_segs is asked before every attempt to transmit and opens it by
- * a segment for each slot that has come; and a driver in user space (crates/senders/src/driver.rs) causes an attempt at
+ * a segment for each slot that is due; and a driver in user space (crates/senders/src/driver.rs) causes an attempt at
  * each slot, after an event from here has told it of a connection whose data wait. The driver writes the time into
- * `heart`; a connection is gated only if that was lately, so without a driver this is plain TCP with a window of n.
+ * `heart`; a connection is gated only if that time is recent, so without a driver this is plain TCP with a window of n.
  *
  * If the driver dies in between, the first ACK finds slots that nobody used. They are lost: at most BURST of them open
  * the window at once, and what follows is slow start from one to three segments. Nothing ever waits for the driver
@@ -45,14 +45,14 @@ struct {
 
 /* crates/senders/src/driver.rs: Wanted */
 struct event {
-    u32 tgid; /* of the process that has just written, and its thread */
+    u32 tgid; /* process that has just written; then its thread */
     u32 tid;
     u32 fd;    /* the first argument of its system call, most likely the socket */
-    u32 netns; /* inode number of its network namespace */
+    u32 netns; /* inode number of the connection's network namespace */
     u64 inode;
-    u64 next_ns; /* when the next slot comes */
+    u64 next_ns; /* time of the next slot */
     u64 gap_ns;
-    u64 end_ns; /* no slots from here on */
+    u64 end_ns; /* time from which on there are no slots */
 };
 
 enum phase { WAITING, SPREADING, DONE };
@@ -60,15 +60,15 @@ enum phase { WAITING, SPREADING, DONE };
 struct state {
     u32 kind;
     u32 phase;
-    u32 allowed; /* segments whose slot has come */
-    u32 lost;    /* slots that came unused although data waited */
+    u32 allowed; /* segments allowed so far: those whose slot is past */
+    u32 lost;    /* slots that passed unused although data waited */
     u32 acked;   /* segments acknowledged while spreading */
     u32 delivered0;
     u32 segs0;
-    u32 asked; /* the driver knows of what waits */
+    u32 asked; /* whether the driver knows of the data that wait */
     u64 gap_ns;
     u64 start_ns;
-    u64 slot_ns; /* of the slot granted last */
+    u64 slot_ns; /* time of the slot granted last */
 };
 
 enum {
@@ -83,7 +83,7 @@ enum {
 static ALWAYS_INLINE int driven(u64 now) {
     u32 zero = 0;
     u64 *beat = bpf_map_lookup_elem(&heart, &zero);
-    /* A beat may be written between our reading of the clock and this. */
+    /* The driver may write a beat after we read the clock and before we read the beat. */
     return beat && (s64)(now - *beat) < (s64)FRESH_NS;
 }
 
@@ -98,7 +98,7 @@ int is_init(u64 *ctx) {
     s->acked = 0;
     s->asked = 0;
     s->gap_ns = 0;
-    /* Chosen in mid-connection, there is no first window any more. */
+    /* A sender chosen in mid-connection has no first window any more. */
     if (tp->data_segs_out)
         return 0;
     if (tp->total_retrans) {
@@ -114,7 +114,7 @@ int is_init(u64 *ctx) {
     return 0;
 }
 
-/* What is spread is over: n segments of window, less the slots lost, and slow start for what was acknowledged. */
+/* Ends the spreading: n segments of window, less the slots lost, and slow start for what was acknowledged. */
 static ALWAYS_INLINE void finish(struct tcp_sock *tp, struct state *s) {
     u32 lost = at_most(s->lost, knobs.iw - 1);
     tp->snd_cwnd = at_most(knobs.iw - lost + s->acked, tp->snd_cwnd_clamp);
@@ -127,7 +127,7 @@ static ALWAYS_INLINE int data_wait(struct tcp_sock *tp, struct state *s) {
     return tp->write_seq - tp->snd_nxt > may * tp->mss_cache;
 }
 
-/* Grants the slots that have come. A window is what is out, and ACKs that arrive meanwhile release nothing. */
+/* Grants the slots that are due. The window is then what is out, and ACKs that arrive meanwhile release nothing. */
 static ALWAYS_INLINE void grant(struct tcp_sock *tp, struct state *s, u64 now) {
     if (now > s->slot_ns + s->gap_ns) {
         u32 slots = (now - s->slot_ns) / s->gap_ns;
@@ -227,7 +227,7 @@ PROGRAM(ssthresh, is_ssthresh) {
 }
 
 /*
- * Pushes every connection of one network namespace whose slot has come, with its lock held: for those that no process
+ * Pushes every connection of one network namespace whose slot is due, with its lock held: for those that no process
  * holds any more, because it wrote and closed. Gives a byte for each connection whose data still wait.
  */
 SEC("iter/tcp")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the programs of this folder share: the few kernel fields they touch, the helpers they call, and the knobs and
- * private state that the loader (crates/senders) knows the layout of.
+ * Declarations that the programs of this folder share: the few kernel fields they touch, the helpers they call, and the
+ * knobs and private state that the loader (crates/senders) knows the layout of.
  *
  * No vmlinux.h: the structs below name only the fields we use, and `preserve_access_index` makes the loader look up
  * where the running kernel keeps each one. Bitfields must go through BITFIELD(): a plain read of a cut-down struct is
@@ -63,11 +63,11 @@ struct sock_common {
 } CORE;
 
 typedef struct {
-    int owned; /* by a process, not by the network's own work */
+    int owned; /* locked by a process, not by the network's own work */
 } CORE socket_lock_t;
 
 struct task_struct {
-    s32 pid; /* of the thread; tgid is the process's */
+    s32 pid; /* id of the thread; tgid is the process's */
     s32 tgid;
 } CORE;
 
@@ -131,7 +131,7 @@ struct ack_sample {
 
 enum tcp_ca_event { CA_EVENT_LOSS = 3 };
 
-/* Only whether the running kernel has it is asked. */
+/* Declared only to ask whether the running kernel has it. */
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -184,7 +184,7 @@ enum { MAP_ARRAY = 2, MAP_RINGBUF = 27 };
 
 /* ---- shared with the loader: crates/senders/src/layout.rs ---- */
 
-/* Which sender the private state belongs to: its first word. */
+/* Sender that the private state belongs to: the first word of that state. */
 enum kind { KIND_BTCP = 0x4e525701, KIND_AAIMD = 0x4e525702, KIND_IS = 0x4e525703 };
 
 /* TCP_CONG_NON_RESTRICTED: sockets without privilege and other network namespaces may choose it. */

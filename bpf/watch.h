@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * For a sender compiled with WATCHED: what the kernel tells it and what it makes of it, a record when one of its
- * programs is called and another when it returns. For comparisons with the simulator; what is loaded otherwise has none
- * of this.
+ * Recorder around the programs of a sender compiled with WATCHED: a record when the kernel calls a program, with what
+ * it passes, and another when the program returns, with what it answers. Only comparisons with the simulator use it.
  */
 #ifndef NARROWS_WATCH_H
 #define NARROWS_WATCH_H
