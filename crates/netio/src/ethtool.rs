@@ -1,4 +1,4 @@
-//! What ethtool(8) asks of an interface's driver.
+//! Questions of ethtool(8) to an interface's driver.
 
 use std::io;
 use std::os::fd::AsRawFd;

@@ -15,7 +15,7 @@ const GSO_UDP: u8 = 5;
 /// A flag beside the type: the segment carries CWR.
 const GSO_ECN: u8 = 0x80;
 
-/// What hardware would still have to do to a frame.
+/// Header of a frame that names the work left to hardware: checksum and segmentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vnet {
     flags: u8,
@@ -145,7 +145,7 @@ pub fn finish_checksum(frame: &mut [u8], ip_at: usize) {
     }
 }
 
-/// Where a packet's TCP or UDP begins and ends, and which it is; nothing of fragments, or behind extension headers.
+/// Range of a packet's TCP or UDP, and which it is; none for fragments, or behind extension headers.
 fn transport(frame: &[u8], ip_at: usize) -> Option<(std::ops::Range<usize>, u8)> {
     let ip = frame.get(ip_at..)?;
     let word = |at: usize| Some(usize::from(u16::from_be_bytes(ip.get(at..at + 2)?.try_into().ok()?)));
@@ -167,8 +167,8 @@ pub fn insert_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
     }
 }
 
-/// Where the IP packet begins: behind up to two VLAN tags, or in a PPPoE session (RFC 2516). A packet's length counts
-/// from there, so who sends more tags, or labels of MPLS, shall not have them carried for nothing.
+/// Offset of the IP packet: behind up to two VLAN tags, or in a PPPoE session (RFC 2516). A packet's length counts
+/// from there, so a sender of more tags, or of labels of MPLS, shall not have them carried for nothing.
 #[must_use]
 pub fn ip_offset(frame: &[u8]) -> Option<usize> {
     let word = |at: usize| Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?));
@@ -263,7 +263,7 @@ mod tests {
     fn a_checksum_left_to_hardware_is_filled_in() {
         let mut f = frame(11);
         let expected = narrows_wire::tcp_checksum(&f[14..]).unwrap();
-        // What the stack leaves in the field: the sum of the pseudo-header, not inverted.
+        // The stack leaves the sum of the pseudo-header in the field, not inverted.
         let pseudo = !checksum(&[10, 0, 0, 1, 10, 0, 0, 2], 6 + 31);
         f[50..52].copy_from_slice(&pseudo.to_be_bytes());
         let mut out = Vec::new();

@@ -15,7 +15,7 @@ const LINK_EVENTS: u32 = libc::RTMGRP_LINK as u32;
 /// One interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Its number in this network namespace.
+    /// Number of the interface in this network namespace.
     pub index: u32,
     /// Whether it is switched on.
     pub up: bool,
@@ -25,7 +25,7 @@ pub struct Interface {
     pub bridge: Option<u32>,
     /// Whether it is a line with one other end (IFF_POINTOPOINT).
     pub point_to_point: bool,
-    /// Its Ethernet address; zeros where it has none.
+    /// Ethernet address of the interface; zeros where it has none.
     pub address: [u8; 6],
 }
 
@@ -59,7 +59,7 @@ impl Interface {
     pub fn all() -> anyhow::Result<Vec<(String, Self)>> {
         let names = nix::net::if_::if_nameindex().context("cannot ask the kernel for its interfaces")?;
         let named = names.iter().filter_map(|name| name.name().to_str().ok());
-        // One that has gone since is none.
+        // An interface that has gone since it was listed is left out.
         Ok(named.filter_map(|name| Some((name.to_owned(), Self::ask(name).ok()??))).collect())
     }
 
@@ -133,9 +133,9 @@ fn parse(message: &[u8]) -> Option<Interface> {
 pub struct Neighbour {
     /// Number of the interface.
     pub interface: u32,
-    /// Its address.
+    /// Address of the neighbour.
     pub address: IpAddr,
-    /// Its Ethernet address.
+    /// Ethernet address of the neighbour.
     pub mac: [u8; 6],
 }
 

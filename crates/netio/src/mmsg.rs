@@ -1,4 +1,4 @@
-//! Many datagrams in one call: `recvmmsg(2)` and `sendmmsg(2)`.
+//! Calls that take or send many datagrams at once: `recvmmsg(2)` and `sendmmsg(2)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -85,14 +85,14 @@ pub fn configure(out: &mut Vec<u8>, queue: u16, max_len: u32) {
         .end();
 }
 
-/// At most `max_len` packets at a time from now on. No answer is asked for, so packets may flow meanwhile.
+/// Sets the most packets of a queue from now on. No answer is asked for, so packets may flow meanwhile.
 pub fn set_max_len(out: &mut Vec<u8>, queue: u16, max_len: u32) {
     Message::new(out, libc::NFQNL_MSG_CONFIG, queue, false)
         .attr(libc::NFQA_CFG_QUEUE_MAXLEN, &[&max_len.to_be_bytes()])
         .end();
 }
 
-/// What is to become of packet `id`; `changed` is the whole packet if it differs from what came.
+/// Writes the verdict on packet `id`; `changed` is the whole packet if it differs from the one that came.
 pub fn verdict(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32, changed: Option<&[u8]>) {
     let header: [&[u8]; 2] = [&verdict.to_be_bytes(), &id.to_be_bytes()];
     let message =
@@ -103,7 +103,7 @@ pub fn verdict(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32, changed: Op
     }
 }
 
-/// The same verdict for all packets up to and including `id`, in the order in which they came.
+/// Writes one verdict on all packets up to and including `id`, in the order in which they came.
 pub fn verdict_up_to(out: &mut Vec<u8>, queue: u16, id: u32, verdict: u32) {
     let header: [&[u8]; 2] = [&verdict.to_be_bytes(), &id.to_be_bytes()];
     Message::new(out, libc::NFQNL_MSG_VERDICT_BATCH, queue, false)
@@ -122,20 +122,20 @@ pub fn socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// What the kernel says.
+/// Message of the kernel about a queue.
 #[derive(Debug)]
 pub enum QueueMessage<'a> {
     /// A packet awaits its verdict.
     Packet {
-        /// Its number.
+        /// Number of the packet.
         id: u32,
-        /// Its bytes from behind the frame's header on, perhaps cut.
+        /// Bytes of the packet from behind the frame's header on, perhaps cut.
         bytes: &'a [u8],
         /// Whether it is one of IP, as its frame or hook says.
         is_ip: bool,
         /// The MAC address of its sender, where it came by Ethernet.
         mac: Option<[u8; 6]>,
-        /// Its VLAN, where a bridge shows it.
+        /// VLAN of the packet, where a bridge shows it.
         vlan: Option<u16>,
     },
     /// The answer to a request: success, or an error number.

@@ -12,12 +12,12 @@ use nix::sys::socket::{
     setsockopt, socket, sockopt,
 };
 
-/// Which frames a socket hears.
+/// Frames that a socket hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameDirection {
-    /// Those that come in by the interface.
+    /// Frames that come in by the interface.
     Incoming,
-    /// Those that leave by it too.
+    /// Frames that come in by the interface, and those that leave by it.
     Both,
 }
 
@@ -93,7 +93,7 @@ impl PacketSocket {
         })
     }
 
-    /// Until a frame waits, a signal comes, or so much time has passed.
+    /// Waits until a frame is there, a signal comes, or so much time has passed.
     ///
     /// # Errors
     /// Those of `poll(2)`.

@@ -1,4 +1,4 @@
-//! Before whom the kernel lets this thread run.
+//! Priority of a thread in the kernel's scheduler.
 
 use std::io;
 

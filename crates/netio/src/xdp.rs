@@ -28,7 +28,7 @@ use self::ring::Ring;
 /// Frames that may wait to be read, and to be sent: powers of two.
 const RECEIVING: u32 = 4096;
 const SENDING: u32 = 2048;
-/// What the kernel leaves free before each frame it hands over (XDP_PACKET_HEADROOM).
+/// Bytes that the kernel leaves free before each frame it hands over (XDP_PACKET_HEADROOM).
 const HEADROOM: u32 = 256;
 /// An Ethernet header with two VLAN tags.
 const LINK: u32 = 22;
@@ -41,7 +41,7 @@ const QUEUE: u32 = 0;
 /// The kernel sends at most 32 frames a call.
 const PER_CALL: usize = 32;
 
-/// How long the kernel may take to release the queue of a process that has ended, and how often we ask.
+/// Time that the kernel may take to release the queue of a process that has ended, and time between two tries.
 const RELEASE: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(10);
 
@@ -278,7 +278,7 @@ fn bind_in_time(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     }
 }
 
-/// Without a copy where the driver can, with one else.
+/// Binds without a copy where the driver can, with one else.
 #[expect(unsafe_code, reason = "nix builds no sockaddr_xdp")]
 fn bind(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_xdp {

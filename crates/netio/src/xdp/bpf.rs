@@ -16,7 +16,7 @@ const XDP_PROGRAM: u32 = 6;
 const TO_XDP: u32 = 37;
 /// The map's values can be mapped into a process (Linux 5.5).
 const MMAPABLE: u32 = 1 << 10;
-/// In the driver, before there is a packet of the stack (linux/if_link.h).
+/// Mode in the driver, before there is a packet of the stack (linux/if_link.h).
 const DRIVER_MODE: u32 = 1 << 2;
 
 /// An instruction (RFC 9669, section 3).

@@ -21,7 +21,7 @@ unsafe impl Send for Memory {}
 const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
 
 impl Memory {
-    /// Of this process alone, zeroed.
+    /// Maps memory of this process alone, zeroed.
     #[expect(unsafe_code, reason = "mmap")]
     pub fn own(bytes: usize) -> io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
@@ -30,7 +30,7 @@ impl Memory {
         Ok(Self { start: start.cast(), bytes })
     }
 
-    /// What a descriptor stands for, from this place on.
+    /// Maps the memory of a descriptor, from the offset `at` on.
     #[expect(unsafe_code, reason = "mmap")]
     pub fn of_socket(fd: BorrowedFd<'_>, at: i64, bytes: usize) -> io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
@@ -50,7 +50,7 @@ impl Memory {
         unsafe { self.start.add(offset) }.cast()
     }
 
-    /// Some of its bytes; none if they would lie outside.
+    /// Bytes of the memory; none if they would lie outside.
     #[expect(unsafe_code, reason = "pointers into a mapping")]
     pub fn bytes(&self, from: usize, count: usize) -> Option<&[u8]> {
         let inside = from.checked_add(count).is_some_and(|end| end <= self.bytes);
@@ -58,7 +58,7 @@ impl Memory {
         inside.then(|| unsafe { std::slice::from_raw_parts(self.start.add(from).as_ptr(), count) })
     }
 
-    /// The same to be written.
+    /// Bytes of the memory, to be written; none if they would lie outside.
     #[expect(unsafe_code, reason = "pointers into a mapping")]
     pub fn bytes_mut(&mut self, from: usize, count: usize) -> Option<&mut [u8]> {
         let inside = from.checked_add(count).is_some_and(|end| end <= self.bytes);
@@ -66,7 +66,7 @@ impl Memory {
         inside.then(|| unsafe { std::slice::from_raw_parts_mut(self.start.add(from).as_ptr(), count) })
     }
 
-    /// Its address, as the kernel is told.
+    /// Address of the memory, as the kernel is told.
     pub fn address(&self) -> u64 {
         self.start.addr().get() as u64
     }

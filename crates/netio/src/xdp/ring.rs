@@ -18,9 +18,9 @@ pub struct Ring<T> {
     flags: NonNull<AtomicU32>,
     descriptors: NonNull<T>,
     entries: u32,
-    /// Where our side is, told to the kernel by [`Ring::publish`].
+    /// Position of our side, told to the kernel by [`Ring::publish`].
     own: u32,
-    /// Where the kernel's side was when last seen.
+    /// Position of the kernel's side when last seen.
     theirs: u32,
 }
 
