@@ -11,14 +11,14 @@ use crate::{LinkAddress, Mac, Prefix, PrefixTable};
 /// Most that a user may have, down and up; `None` for no limit.
 pub type Rates = [Option<Rate>; 2];
 
-/// One circuit.
+/// A circuit of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circuit {
-    /// What names it in the file.
+    /// Name of the circuit in the file.
     pub id: String,
-    /// Its name for people; its id where it has none.
+    /// Name of the circuit for people; its id where it has none.
     pub name: String,
-    /// Its rates.
+    /// Rates of the circuit.
     pub rates: Rates,
 }
 
@@ -31,7 +31,7 @@ pub struct Circuits {
     vlans: BTreeMap<u16, u32>,
 }
 
-/// What belongs to a circuit: as a key, so that nothing belongs to two.
+/// Address, MAC address or VLAN of a circuit: as a key, so that no two circuits have the same one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     Prefix(u128, u8),
@@ -164,7 +164,7 @@ impl Registry {
         circuits.all().iter().map(one).collect()
     }
 
-    /// How many numbers were ever given.
+    /// Number of numbers ever given.
     #[must_use]
     pub fn len(&self) -> usize {
         self.numbers.len()
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::User;
 
-    /// As LibreQoS has it, with a comment before the header.
+    /// File as LibreQoS has it, with a comment before the header.
     const FILE: &str = "\
 # made by a billing system
 Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,\

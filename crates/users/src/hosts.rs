@@ -21,14 +21,14 @@ const MOST: usize = 1 << 16;
 /// A prefix of IPv6 on the users' side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserRoute {
-    /// Its addresses.
+    /// Addresses of the network.
     pub prefix: Prefix,
     /// Whether they are neighbours of this machine, each of which may be somebody else.
     pub is_lan: bool,
 }
 
 impl UserRoute {
-    /// How many leading bits of its addresses are a user's.
+    /// Leading bits of its addresses that are a user's.
     fn user_bits(self) -> u8 {
         if self.is_lan { 128 } else { self.prefix.parts().1.max(HOUSEHOLD) }
     }

@@ -1,4 +1,4 @@
-//! Who a packet's user is.
+//! Users of a link: how a packet's user is told.
 //!
 //! The side of the box tells: where packets go down to the users their destination is the user's, where they go up
 //! their source ([`Side`]). A user is an IPv4 address, an IPv6 prefix (RFC 8981: a host has many addresses of one

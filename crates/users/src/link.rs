@@ -1,4 +1,4 @@
-//! What the link layer tells of a user: the MAC address and the VLAN.
+//! Link-layer address of a user: its MAC address and its VLAN.
 
 use core::fmt;
 use core::str::FromStr;
@@ -35,7 +35,7 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// What a frame shows of the user, as far as the way in shows it.
+/// Link-layer address in a frame, as far as the backend shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkAddress {
     /// The MAC address on the users' side.
@@ -51,9 +51,9 @@ const OF_A_CIRCUIT: usize = 1 << 10;
 /// moved there: who writes a neighbour's address as its own does not have that neighbour's downloads by it.
 const MOVED: u8 = 64;
 
-/// Which addresses were seen to come from which circuit's MAC address or VLAN. Where the way in shows the link layer
-/// of one direction only, the other direction's packets are found by that. A circuit with more than it may have forgets
-/// its own oldest; when all is full nothing new is learned of circuits that have none, so that none loses by another.
+/// Addresses seen with a circuit's MAC address or VLAN. Where the backend shows the link layer of one direction
+/// only, the other direction's packets are found by these. A circuit above its limit forgets its own oldest
+/// address; when all is full, circuits that have none learn no new ones, so that no circuit loses by another.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
     /// Circuit of an address, and how many packets in a row another claimed it.

@@ -9,7 +9,7 @@ use crate::{Mac, User, UserHosts};
 /// Addresses and hosts remembered at once. When it is full it begins again.
 const REMEMBERED: usize = 4096;
 
-/// See the head of the file.
+/// Hosts of a LAN that have come since neighbours were looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Newcomers {
     /// The address by which each host was first seen.

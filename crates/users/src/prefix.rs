@@ -1,4 +1,4 @@
-//! Which of many prefixes an address belongs to: the longest.
+//! Table of prefixes: finds the longest that an address belongs to.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,7 @@ use core::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     first: u128,
-    /// Of 128, also for IPv4.
+    /// Length out of 128 bits, also for IPv4.
     bits: u8,
 }
 
@@ -37,7 +37,7 @@ impl Prefix {
         self.bits >= 96 && self.first >> 32 == 0xffff
     }
 
-    /// Its first address, as a flow's key keeps it, and how many of its 128 bits count.
+    /// First address, as a flow's key keeps it, and the number of its 128 bits that count.
     #[must_use]
     pub const fn parts(self) -> (u128, u8) {
         (self.first, self.bits)
@@ -92,7 +92,7 @@ impl fmt::Display for Prefix {
 /// innermost: one binary search finds it, whatever the number of lengths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrefixTable {
-    /// Where each range begins, and what it stands for. They are in order, and there is none before the first.
+    /// Begin and value of each range, in order; no value holds before the first.
     ranges: Vec<(u128, Option<u32>)>,
 }
 
@@ -123,7 +123,7 @@ impl PrefixTable {
         }
     }
 
-    /// From `at` on all stands for `what`, until another range begins.
+    /// Begins a range: from `at` on all stands for `what`, until another range begins.
     fn begin(&mut self, at: u128, what: Option<u32>) {
         self.ranges.pop_if(|last| last.0 == at);
         if self.ranges.last().map_or(what.is_some(), |last| last.1 != what) {
@@ -131,7 +131,7 @@ impl PrefixTable {
         }
     }
 
-    /// What an address stands for, as a flow's key keeps it.
+    /// Value of the longest prefix that holds the address, which is written as in a flow's key.
     #[must_use]
     pub fn find(&self, address: u128) -> Option<u32> {
         let after = self.ranges.partition_point(|r| r.0 <= address);

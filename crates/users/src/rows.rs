@@ -12,7 +12,7 @@ use narrows_units::Rate;
 
 use crate::{Mac, Prefix};
 
-/// What is wrong with a file of circuits, where, and what would do.
+/// Fault in a file of circuits: its place, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CircuitError {
     /// The file's name.
@@ -21,7 +21,7 @@ pub struct CircuitError {
     pub line: u64,
     /// The column's name; empty for the line as a whole.
     pub column: &'static str,
-    /// What is wrong, and what was expected.
+    /// Fault and expectation, in words.
     pub problem: String,
 }
 
@@ -55,7 +55,7 @@ const COLUMNS: [(&str, bool); 15] = [
     ("Download Max Mbps", false),
     ("Upload Max Mbps", false),
     ("Comment", false),
-    // Which queue LibreQoS makes for the circuit.
+    // Shaper that LibreQoS makes for the circuit; not used here.
     ("sqm", false),
 ];
 
@@ -72,7 +72,7 @@ pub struct Row {
     pub rates: [Option<Rate>; 2],
 }
 
-/// Where an error is.
+/// Place of an error.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     pub file: &'a str,

@@ -30,7 +30,7 @@ impl User {
         Self::of_bits(bits.to_bits(), ipv6_prefix)
     }
 
-    /// The same of an address as a [`FlowKey`] keeps it.
+    /// The user of an address as a [`FlowKey`] keeps it; so many leading bits count if it is of IPv6.
     #[must_use]
     pub const fn of_bits(bits: u128, ipv6_prefix: u8) -> Self {
         if Self::is_ipv4(bits) || ipv6_prefix >= 128 {
@@ -93,11 +93,11 @@ impl fmt::Debug for User {
     }
 }
 
-/// Which of a packet's two addresses is the user's.
+/// Side of a packet whose address is the user's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
-    /// Nobody has told: that of the side that opened the connection; where that was not seen, of the side with the
-    /// higher port, and of the destination if they are equal.
+    /// Nobody has told the side: it is that which opened the connection; where that was not seen, the one with the
+    /// higher port, and the destination if they are equal.
     #[default]
     Opener,
     /// The source: packets come from the users.
@@ -118,12 +118,12 @@ impl Side {
     }
 }
 
-/// How a user is found in a packet's addresses.
+/// Rule by which a user is found in a packet's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserRule {
-    /// Which address.
+    /// Side whose address is the user's.
     pub side: Side,
-    /// How many leading bits of an IPv6 address are the user's; 1 to 128.
+    /// Leading bits of an IPv6 address that are the user's; 1 to 128.
     pub ipv6_prefix: u8,
 }
 
