@@ -62,13 +62,13 @@ enum Command {
     /// Run experiments in simulation, from files
     #[cfg(feature = "research")]
     Sim(cmd::sim::Args),
-    /// Make the papers' figures again, each claim judged, as a page
+    /// Reproduce the papers' figures as a page, each claim judged
     #[cfg(feature = "research")]
     Reproduce(cmd::reproduce::Args),
     /// Compare every discipline over one set of thin links
     #[cfg(feature = "research")]
     League(cmd::league::Args),
-    /// Ask the papers' models
+    /// Compute figures of links and flows by the papers' models
     #[cfg(feature = "research")]
     Model(cmd::model::Args),
     /// Say what to expect of a thin link, and what to do
@@ -80,22 +80,22 @@ enum Command {
     /// Send a recorded capture through a discipline
     #[cfg(all(feature = "box", feature = "research"))]
     Replay(cmd::replay::Args),
-    /// Bring congestion controls of ours into the running kernel
+    /// Load the project's congestion controls into the running kernel
     #[cfg(feature = "lab")]
     Senders(cmd::senders::Args),
     /// Write manual pages and completions of shells into a folder, for packages
     #[command(hide = true)]
     #[cfg(feature = "box")]
     Packaging(cmd::packaging::Args),
-    /// The process that lets traffic pass while a box does not answer
+    /// Process that lets traffic pass while a box does not answer
     #[command(hide = true)]
     #[cfg(feature = "box")]
     Watchdog,
-    /// A part of the lab inside a namespace
+    /// Run a part of the lab inside a namespace
     #[command(hide = true)]
     #[cfg(feature = "lab")]
     LabWorker(cmd::lab::WorkerArgs),
-    /// One run of the lab inside a virtual machine
+    /// Run one run of the lab inside a virtual machine
     #[command(hide = true)]
     #[cfg(feature = "lab")]
     LabGuest,

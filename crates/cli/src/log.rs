@@ -1,4 +1,4 @@
-//! What a running box says, as whoever reads it wants it: text for people, JSON for programs, or the journal.
+//! Log of a running box as its reader wants it: text for people, JSON for programs, or the journal.
 //!
 //! The box hands over [`Notice`]s in a thread that may wait; from there they are events of `tracing`, so that levels,
 //! filters and formats are those that people know.
@@ -16,27 +16,27 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
-/// Where filters are taken from that no flag names.
+/// Environment variable with the filter that holds where no flag names one.
 const VARIABLE: &str = "RUST_LOG";
 
-/// How it is written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A line each on standard error; that the box runs, on standard output
+    /// One line for each message on standard error; the line that tells the box runs, on standard output
     Text,
-    /// An object each on standard error
+    /// One JSON object for each message on standard error
     Json,
-    /// To systemd's journal, with its levels
+    /// Messages to systemd's journal, with their levels
     Journald,
 }
 
-/// Where and how much.
+/// Flags of the log.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogFlags {
-    /// What it says goes there so
+    /// Format and destination of the log
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log: Format,
-    /// How much it says: error, warn, info or debug; without it RUST_LOG [default: info]
+    /// Log level: error, warn, info or debug; without it the filter in RUST_LOG [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 }
@@ -135,7 +135,7 @@ impl Log {
     }
 }
 
-/// As any command of `narrows` speaks: its name, and what it has to say.
+/// Form of any command of `narrows`: its name, and the message.
 struct Plain;
 
 impl<S, N> FormatEvent<S, N> for Plain

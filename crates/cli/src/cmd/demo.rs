@@ -17,7 +17,7 @@ use crate::{FAILURE, SUCCESS};
 const TODAY: &str = include_str!("../../../../experiments/real/lab/mix.toml");
 /// Workload from before everything was encrypted, which the papers are about.
 const CLEAR: &str = include_str!("../../../../experiments/taq/lab/objects-200ms.toml");
-/// What is compared, in this order.
+/// Discipline of the first run: drop-tail with 30 packets.
 const BEFORE: &str = "fifo:30";
 const OURS: &str = "taq";
 const PEER: &str = "kernel:cake";
@@ -27,16 +27,16 @@ const KERNEL: &str = "6.12";
 /// Arguments of `narrows demo`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Seconds per discipline; three of them take a little more than three times as long
+    /// Seconds that each of the three disciplines runs; the whole takes a little more than three times as long
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u64).range(5..=600))]
     seconds: u64,
-    /// Where the JSON, the picture and a page for the browser go
+    /// Folder for the JSON, the picture and a page for the browser
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     /// Seed of sizes and starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Load by TCP in the clear, not by QUIC and by TLS over TCP in halves
+    /// Load the link over TCP in the clear, instead of half over QUIC and half over TLS
     #[arg(long)]
     clear: bool,
     /// Run in virtual machines with this kernel, as 6.12, whose clock a busy host cannot disturb; needs qemu, no root
@@ -63,7 +63,7 @@ fn scenario(args: &Args) -> anyhow::Result<Scenario> {
     )
 }
 
-/// How many users a scenario has of each transport, in words.
+/// Number of a scenario's users of each transport, in words.
 fn users(scenario: &Scenario) -> String {
     let of = |transport: Transport| {
         let groups = scenario.traffic.iter().filter(|group| group.transport() == transport);

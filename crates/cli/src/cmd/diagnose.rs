@@ -29,31 +29,31 @@ use crate::{FAILURE, SUCCESS};
 /// Arguments of `narrows diagnose`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Captures in pcap or pcapng, also in gzip or zstd; - for standard input. Several are put together by their times
+    /// Captures in pcap or pcapng, also in gzip or zstd; - for standard input. Several captures are merged by time
     #[arg(required_unless_present = "live")]
     captures: Vec<PathBuf>,
     /// Listen on an interface, until Ctrl-C
     #[arg(long, value_name = "INTERFACE", conflicts_with = "captures")]
     live: Option<String>,
-    /// Listen for so long, as 30s or 5min
+    /// Time to listen, as 30s or 5min; without it until Ctrl-C
     #[arg(long = "for", value_name = "TIME", requires = "live", value_parser = time)]
     duration: Option<Duration>,
-    /// How often to say how it stands while listening
+    /// Time between two reports while listening
     #[arg(long, value_name = "TIME", requires = "live", value_parser = time, default_value = "5s")]
     every: Duration,
-    /// A stall is long, and the exit status 1, from so many seconds on
+    /// Length in seconds from which a stall counts as long; one such stall makes the exit status 1
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     over: f64,
-    /// Connections to show, the worst first
+    /// Number of connections to show, the worst first
     #[arg(long, value_name = "N", default_value_t = 10)]
     worst: usize,
-    /// One connection alone, by its number, with all its stalls
+    /// Show one connection alone, by its number, with all its stalls
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
-    /// Print the evidence about one frame, by its number in Wireshark, and the row of the table that decided
+    /// Print the evidence about one frame, by its number in Wireshark, and the rule that decided its verdict
     #[arg(long, value_name = "FRAME", conflicts_with = "live")]
     why: Option<u64>,
-    /// Print all that was found, each connection with its stalls, as JSON
+    /// Print all findings as JSON: each connection with its stalls
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -70,7 +70,7 @@ fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What becomes of what is found.
+/// Writer of the findings: page, JSON, pictures and tables, as the flags ask.
 struct Output<'a> {
     args: &'a Args,
     name: String,
@@ -180,7 +180,7 @@ pub fn main(args: &Args) -> anyhow::Result<u8> {
     Ok(if long { FAILURE } else { SUCCESS })
 }
 
-/// What `--what-if` says of captures, for programs; a stall is long above `over` seconds.
+/// Answers `--what-if` about captures as JSON; a stall is long above `over` seconds.
 ///
 /// # Errors
 /// A file that cannot be read, or to which nothing can be fitted; a discipline, rate or size that is none.
@@ -217,17 +217,17 @@ pub fn what_if(
     Ok(what_if.finish(&names.join(", "), over, &AtomicBool::new(false))?.json)
 }
 
-/// What is asked of [`what_if`], as on the command line.
+/// Question to [`what_if`], as on the command line.
 #[cfg(feature = "research")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WhatIfQuestion<'a> {
-    /// At least one.
+    /// Disciplines to compare; at least one.
     pub disciplines: &'a [String],
-    /// Of the thin link, as `2mbit`.
+    /// Rate of the thin link, as `2mbit`.
     pub rate: Option<&'a str>,
-    /// Of its queue: packets, or a time.
+    /// Size of the thin link's queue: packets, or a time.
     pub buffer: Option<&'a str>,
-    /// Where the fitted scenario goes.
+    /// File for the fitted scenario.
     pub scenario: Option<&'a std::path::Path>,
 }
 

@@ -9,10 +9,10 @@ use crate::{FAILURE, SUCCESS};
 /// Arguments of `narrows doctor`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Remove what killed boxes have left in this network namespace, and killed labs anywhere
+    /// Remove rules and devices left by killed boxes in this network namespace, and by killed labs anywhere
     #[arg(long)]
     clean: bool,
-    /// Where boxes note what they change
+    /// Directory in which boxes note what they changed on this machine
     #[arg(long, value_name = "DIR", default_value = live::RUN_DIR)]
     state_dir: PathBuf,
 }
@@ -62,7 +62,7 @@ fn show(finding: &Finding) {
     println!("  {word}  {:<44}  {}", finding.what, text.replace('\n', "\n        "));
 }
 
-/// What the lab and the senders need.
+/// Prints whether the lab and the senders have what they need.
 #[cfg(feature = "lab")]
 fn experiments() {
     println!("For experiments (narrows lab, narrows demo)");

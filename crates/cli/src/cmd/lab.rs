@@ -21,30 +21,30 @@ mod sender;
 /// Arguments of `narrows lab`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The scenario, in TOML
+    /// Scenario file, in TOML
     file: PathBuf,
-    /// Only this discipline; may be given more than once, and may name one the file does not list
+    /// Run this discipline alone; repeatable, and may name one that the file does not list
     #[arg(long, value_name = "DISCIPLINE")]
     only: Vec<String>,
     /// Replace a setting of the file, as duration=30s or traffic.0.users=50
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Only this seed
+    /// Run this seed alone
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the JSON, the picture and a page for the browser go
+    /// Folder for the JSON, the picture and a page for the browser
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     /// Write the packets of both ends to pcap files beside the results
     #[arg(long)]
     capture: bool,
-    /// After the table, list the objects with the longest stalls of each discipline
+    /// Number of objects with the longest stalls to list for each discipline, after the table
     #[arg(long, value_name = "N", default_value_t = 0)]
     worst: usize,
     /// Run in virtual machines with this kernel, as 6.12, whose clock no busy host disturbs; needs qemu and no root
     #[arg(long, value_name = "KERNEL")]
     machine: Option<Release>,
-    /// Runs at a time, each in namespaces of its own
+    /// Number of runs at a time, each in namespaces of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
     jobs: u16,
 }
@@ -155,9 +155,9 @@ pub fn write(outcome: &Outcome, verdict: &[String], out: &Path) -> anyhow::Resul
 /// Arguments of the hidden `narrows lab-worker`.
 #[derive(clap::Args)]
 pub struct WorkerArgs {
-    /// client, server or emulator
+    /// Role of this process: client, server or emulator
     role: String,
-    /// What it is told, in JSON
+    /// Instructions for the role, in JSON
     spec: String,
 }
 

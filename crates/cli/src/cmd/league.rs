@@ -18,31 +18,31 @@ mod table;
 /// Arguments of `narrows league`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The list of disciplines and scenarios
+    /// File with the disciplines and scenarios of the league
     #[arg(default_value = "experiments/league.toml")]
     list: PathBuf,
-    /// Some of the scenarios, each at one point and shorter: a minute or two instead of three
+    /// Run some of the scenarios, each at one point and shorter: a minute or two instead of three
     #[arg(long)]
     quick: bool,
-    /// Only these disciplines of the list, by their labels
+    /// Run these disciplines of the list alone, by their labels
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these scenarios of the list, as long or mixed
+    /// Run these scenarios of the list alone, as long or mixed
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     scenario: Vec<String>,
-    /// One more discipline, as taq:window_clamp=off
+    /// Add a discipline to the list, as taq:window_clamp=off
     #[arg(long, value_name = "SPEC")]
     also: Vec<String>,
     /// Replace a setting of all scenarios, as duration=60s or seeds=[1]
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Where the results go
+    /// Folder for the results
     #[arg(long, value_name = "DIR", default_value = "out/league")]
     out: PathBuf,
-    /// Runs at a time (as many as there are cores)
+    /// Number of runs at a time (as many as there are cores)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Run again what is finished
+    /// Repeat runs that earlier calls have finished
     #[arg(long)]
     fresh: bool,
     /// Write every comparison as JSON
@@ -53,14 +53,14 @@ pub struct Args {
     quiet: bool,
 }
 
-/// What all scenarios of the league are called by.
+/// Beginning of the name of every scenario of the league.
 const PREFIX: &str = "league-";
 
 /// Runs the command.
 pub fn main(args: Args) -> anyhow::Result<u8> {
     let mut league = League::load(&args.list)?;
     args.also.iter().for_each(|spec| league.add(spec));
-    // What was added is always in.
+    // A discipline added by `--also` runs whatever `--only` says.
     let only: Vec<String> =
         if args.only.is_empty() { Vec::new() } else { [&args.only[..], &args.also[..]].concat() };
     league.only(&only, &args.scenario)?;
@@ -107,7 +107,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     Ok(SUCCESS)
 }
 
-/// What is to run, and which of its figures do not count.
+/// Plans of the runs, each with the figures that do not count in it.
 fn plans(league: &League, args: &Args) -> anyhow::Result<Vec<(RunPlan, Vec<String>)>> {
     let (mut plans, mut names) = (Vec::new(), BTreeSet::new());
     for mut round in league.rounds(args.quick) {

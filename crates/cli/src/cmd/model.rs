@@ -33,7 +33,7 @@ pub struct Args {
     /// Print JSON instead of a table
     #[arg(long, global = true)]
     json: bool,
-    /// Draw into this file; .svg or .png
+    /// Draw the answer into this file, .svg or .png
     #[arg(long, value_name = "FILE", global = true)]
     plot: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ enum Model {
     Isolation(isolation::Args),
     /// Efficiency, convergence and buffers of standard and adaptive AIMD
     Aimd(aimd::Args),
-    /// Any function of the models by its name, as throughput.mathis; without a name the list of them
+    /// Call a function of the models by its name, as throughput.mathis; without a name, list all
     Function(function::Args),
 }
 
@@ -84,13 +84,13 @@ impl Segments {
     }
 }
 
-/// What a model says.
+/// Answer of a model.
 struct Answer {
-    /// With `--json`.
+    /// Answer with `--json`.
     json: serde_json::Value,
-    /// Without: lines as they are printed.
+    /// Answer without `--json`: lines as they are printed.
     text: String,
-    /// For `--plot`.
+    /// Chart for `--plot`.
     chart: Chart,
 }
 

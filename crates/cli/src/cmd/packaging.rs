@@ -13,7 +13,7 @@ use crate::SUCCESS;
 /// Arguments of `narrows packaging`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where they go
+    /// Folder for the pages and completions
     dir: PathBuf,
 }
 

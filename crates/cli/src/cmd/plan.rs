@@ -24,31 +24,31 @@ pub struct Args {
     /// Rate of the link, as 2mbit
     #[arg(long, allow_hyphen_values = true)]
     rate: Rate,
-    /// Who shares it
+    /// Number of users who share the link
     #[arg(long, allow_hyphen_values = true)]
     users: u32,
-    /// Connections of each user at a time
+    /// Connections that each user has open at a time
     #[arg(long, default_value_t = 1, allow_hyphen_values = true)]
     connections: u32,
     /// Round trip without any queue, as 200ms
     #[arg(long, value_parser = time, allow_hyphen_values = true)]
     rtt: Duration,
-    /// A full packet, headers included, in bytes
+    /// Size of a full packet in bytes, headers included
     #[arg(long, default_value_t = 1500, allow_hyphen_values = true)]
     packet: u64,
-    /// What the queue there is holds: packets (50), a time at the link's rate (50ms), or round trips (2x)
+    /// Size of the queue before the link now: packets (50), a time at the link's rate (50ms), or round trips (2x)
     #[arg(long, default_value = "1x", value_parser = queue, allow_hyphen_values = true)]
     buffer: BufferSize,
-    /// Share of the users that fetch something at a time
+    /// Share of the users that fetch something at a time, from 0 to 1
     #[arg(long, default_value_t = 1.0, allow_hyphen_values = true)]
     busy: f64,
-    /// What a connection fetches, on average, in bytes
+    /// Bytes that a connection fetches, on average
     #[arg(long, default_value_t = 7300, allow_hyphen_values = true)]
     object: u64,
-    /// How long a fetch may take on average before people give up
+    /// Mean time of a fetch that people still accept before they give up
     #[arg(long, default_value = "60s", value_parser = time, allow_hyphen_values = true)]
     patience: Duration,
-    /// TCP of the servers: linux, with timestamps, or that of the RFCs and ns-2, without
+    /// TCP of the servers: linux (with timestamps), or rfc, as the RFCs and ns-2 have it (without)
     #[arg(long, default_value = "linux", value_parser = ["linux", "rfc"])]
     stack: String,
     /// Write JSON instead of the table
@@ -93,7 +93,7 @@ impl Args {
 pub fn main(args: Args) -> anyhow::Result<u8> {
     let link = args.link()?;
     let plan = plan(&link)?;
-    // Who reads the answer need not wait for the map.
+    // The answer is printed first: the map takes longer.
     if !args.json {
         say(&lines::text(&link, &plan))?;
     }

@@ -17,33 +17,33 @@ use crate::SUCCESS;
 /// Arguments of `narrows replay`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The recording, in pcap or pcapng
+    /// Recording in pcap or pcapng
     capture: PathBuf,
     /// Rate of the link to the users, as 600kbit
     #[arg(long, value_name = "RATE")]
     rate: Rate,
-    /// Rate of the link from the users; without it that way is not queued
+    /// Rate of the link from the users, as 600kbit; without it that direction is not queued
     #[arg(long, value_name = "RATE", requires = "local")]
     up: Option<Rate>,
-    /// Discipline, as taq, taq:mode=paper or fifo:30; may be given more than once
+    /// Discipline, as taq, taq:mode=paper or fifo:30; repeatable
     #[arg(long, value_name = "SPEC", default_value = "taq")]
     discipline: Vec<Spec>,
-    /// Addresses of the users, as 10.0.0.0/8; may be given more than once. Without any, all packets go to the users
+    /// Addresses of the users, as 10.0.0.0/8; repeatable. Without any, all packets go to the users
     #[arg(long, value_name = "PREFIX")]
     local: Vec<Prefix>,
     /// Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     overhead: u32,
-    /// What a packet with its overhead counts at least: 64 for a cable modem (DOCSIS)
+    /// Least bytes that a packet counts with its overhead: 64 for a cable modem (DOCSIS)
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     mpu: u32,
-    /// How the link cuts up what it sends: none, atm (ADSL) or ptm (VDSL)
+    /// Cells or blocks of the link layer: none, atm (ADSL) or ptm (VDSL)
     #[arg(long, value_name = "KIND", default_value = "none")]
     framing: Framing,
-    /// For hashing and tie-breaks
+    /// Seed of hashes and tie-breaks
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write there, as pcap, what left the box under each discipline, and all figures as JSON
+    /// Folder for captures of what left the box under each discipline, and for all figures as JSON
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print all figures as JSON, each flow's included, instead of the table
@@ -114,7 +114,7 @@ impl Iterator for Recording<'_> {
     }
 }
 
-/// One discipline's replay.
+/// Replay under one discipline.
 struct Outcome {
     discipline: String,
     report: ReplayReport,
@@ -142,7 +142,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     } else {
         print!("{}", table(&outcomes));
     }
-    // The same for each, since they read the same file.
+    // All outcomes have the remarks of the one file they read: the first tells them.
     for line in outcomes.first().map(remarks).unwrap_or_default() {
         eprintln!("{}: {line}", args.capture.display());
     }
@@ -185,7 +185,7 @@ fn one(args: &Args, discipline: &Spec) -> anyhow::Result<Outcome> {
     Ok(Outcome { discipline: text, report, skipped, elsewhere, cut })
 }
 
-/// What the reader should know of the recording.
+/// Remarks about the recording that its reader should know.
 fn remarks(o: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     for (n, what) in [

@@ -16,30 +16,30 @@ use crate::{FAILURE, SUCCESS};
 /// Arguments of `narrows reproduce`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A figure as taq/fig08, a paper as taq, or all; without any the list of all
+    /// Figure as taq/fig08, a paper as taq, or all; without any, print the list of all
     what: Vec<String>,
-    /// Fewer seeds and shorter runs; all papers in full are eleven minutes of two cores
+    /// Run fewer seeds and shorter; all papers in full take eleven minutes of two cores
     #[arg(long)]
     quick: bool,
-    /// A few seconds of work, too short to judge by: what tests run
+    /// Run a few seconds of work, too short to judge by, for tests
     #[arg(long, hide = true, conflicts_with = "quick")]
     least: bool,
     /// List all figures with their rows, runs and time
     #[arg(long)]
     list: bool,
-    /// Where pages, data and runs go
+    /// Folder for pages, data and runs
     #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
-    /// Draw those figures that show most as SVG into DIR, with a page DIR.md
+    /// Draw the figures that show most as SVG into DIR, with a page DIR.md
     #[arg(long, value_name = "DIR", conflicts_with = "list")]
     gallery: Option<PathBuf>,
-    /// Where the papers' scenarios lie
+    /// Folder of the papers' scenarios
     #[arg(long, value_name = "DIR", default_value = "experiments")]
     experiments: PathBuf,
-    /// Runs at a time (as many as there are cores)
+    /// Number of runs at a time (as many as there are cores)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Run again what is finished
+    /// Repeat runs that earlier calls have finished
     #[arg(long)]
     fresh: bool,
     /// Show no progress
@@ -95,7 +95,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
                 failed.extend(section.undrawn.iter().map(|why| format!("{name}: not drawn: {why}")));
             }
             Err(e) if matches!(e.downcast_ref(), Some(Error::Stopped { .. })) => {
-                // What is done is worth a page.
+                // An interrupted run gets a page of the claims done so far.
                 pages::write(&catalogue, &args.out, &cache)?;
                 let same = if args.fresh { "the same command without --fresh" } else { "the same command" };
                 eprintln!("{name}: {e}; {same} goes on from here");
@@ -119,7 +119,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     Ok(if good || !args.strict { SUCCESS } else { FAILURE })
 }
 
-/// How the paper's sentences fared, other readings of them, and our own bounds.
+/// Counts of the paper's sentences that hold, of other readings of them, and of our own bounds.
 fn scored(section: &Section) -> String {
     let [paper, variants, ours] = Reading::ALL.map(|r| pages::Score::of_reading(&section.claims, r));
     let apart = [("of other readings", variants), ("of our own bounds", ours)];

@@ -23,7 +23,7 @@ pub struct Args {
 /// Arguments of `narrows check`.
 #[derive(clap::Args)]
 pub struct CheckArgs {
-    /// The settings, in TOML
+    /// Settings file, in TOML
     #[arg(value_name = "FILE")]
     config: PathBuf,
 }
@@ -33,15 +33,15 @@ pub struct CheckArgs {
 struct Flags {
     #[command(flatten)]
     given: Given,
-    /// Take the place of a box that runs on these interfaces, with no packet lost; or go on with what one that stopped
-    /// knew of its flows
+    /// Take over from a box that runs on these interfaces, without losing a packet; if none runs, load the flow
+    /// table that the last one saved
     #[arg(long)]
     replace: bool,
-    /// Wait for interfaces that are not there yet, where a box without it refuses
+    /// Wait for interfaces that are missing; without it the box refuses to start
     #[arg(long)]
     wait: bool,
-    /// Settings in TOML under the names of these flags, which win; read again on SIGHUP. A [[link]] table for each of
-    /// several links has a name and what differs from what stands above
+    /// Settings file in TOML, with the names of these flags as keys; flags win. SIGHUP reads it again. For several
+    /// links, each [[link]] table has a name and the settings that differ from those above the first table
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

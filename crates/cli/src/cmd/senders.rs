@@ -19,16 +19,16 @@ use crate::SUCCESS;
 pub struct Args {
     #[command(subcommand)]
     command: Command,
-    /// The BPF file system, where loaded senders are pinned
+    /// Folder of the BPF file system, where loaded senders are pinned
     #[arg(long, global = true, value_name = "DIR", default_value = senders::BPFFS)]
     bpffs: PathBuf,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Bring senders into the kernel: narrows_btcp, narrows_aaimd, narrows_is; all of them unless named
+    /// Load senders into the kernel: narrows_btcp, narrows_aaimd, narrows_is; all of them unless named
     Load(LoadArgs),
-    /// Show which are loaded, their knobs, and the connections of this network namespace that use them
+    /// Show the loaded senders, their knobs, and the connections of this network namespace that use them
     Status {
         /// Print JSON
         #[arg(long)]
@@ -36,28 +36,28 @@ enum Command {
     },
     /// Drive a loaded narrows_is until it is unloaded; load starts this in the background
     Drive {
-        /// The name it was loaded under
+        /// Name under which the sender was loaded
         #[arg(default_value = "narrows_is")]
         name: String,
     },
-    /// Take senders out again; connections that use one go on with it
+    /// Unload senders; connections that use one keep it
     Unload {
-        /// Which; all unless named
+        /// Names of the senders to unload; all unless named
         names: Vec<String>,
     },
 }
 
 #[derive(clap::Args)]
 struct LoadArgs {
-    /// Which; all unless named
+    /// Names of the senders to load; all unless named
     names: Vec<String>,
-    /// Set a knob, as f=8; may be repeated
+    /// Set a knob, as f=8; repeatable
     #[arg(long, value_name = "KNOB=VALUE")]
     set: Vec<String>,
-    /// The name the kernel shall know it by, at most 15 characters; for one sender
+    /// Name of the sender in the kernel, at most 15 characters; for one sender
     #[arg(long = "as", value_name = "NAME")]
     alias: Option<String>,
-    /// Stay, and unload at the end: on Ctrl-C or when told to terminate
+    /// Stay in the foreground, and unload at the end: on Ctrl-C or SIGTERM
     #[arg(long)]
     hold: bool,
 }
@@ -77,7 +77,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     Ok(SUCCESS)
 }
 
-/// What is loaded goes when this is dropped, if it is told to.
+/// Loaded senders that are unloaded when this is dropped.
 struct Held<'a> {
     bpffs: &'a Path,
     names: Vec<String>,
@@ -180,11 +180,11 @@ fn knobs(settings: &senders::Settings) -> String {
     settings.shown().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// One loaded sender and who uses it, as JSON has it.
+/// A loaded sender and its users, as JSON has it.
 #[derive(Serialize)]
 struct Report<'a> {
     name: &'a str,
-    /// Which of ours, or nothing if it was unloaded while connections used it.
+    /// Sender of ours that this is; none if it was unloaded while connections used it.
     sender: Option<&'static str>,
     knobs: std::collections::BTreeMap<&'static str, String>,
     /// Whether its driver lives, of a sender that needs one.

@@ -19,7 +19,7 @@ use ask::Ask;
 
 use crate::SUCCESS;
 
-/// Where the packages' unit looks for settings.
+/// Folder where the packages' unit looks for settings.
 const SETTINGS: &str = "/etc/narrows";
 
 /// Arguments of `narrows setup`.
@@ -35,29 +35,29 @@ pub struct Args {
     /// packets enter the link after this machine
     #[arg(long, value_name = "RATE")]
     down: Option<String>,
-    /// Rate of the link from the users
+    /// Rate of the link from the users, as 600kbit
     #[arg(long, value_name = "RATE")]
     up: Option<String>,
-    /// Take 95 % of what the link carries at best in so many seconds, while you make it busy
+    /// Watch the interface for so many seconds while you make the link busy, and set 95 % of its best rate
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "30",
         value_parser = clap::value_parser!(u64).range(5..=600), conflicts_with_all = ["down", "up"])]
     measure: Option<u64>,
-    /// What the rates count beside the IP packet
+    /// Headers that the rates include beside the IP packet
     #[arg(long, value_name = "KIND")]
     link: Option<LinkKind>,
     /// Begin by following and reporting, changing nothing
     #[arg(long)]
     observe: bool,
-    /// The settings file [default: /etc/narrows/WAN.toml]
+    /// Settings file to write [default: /etc/narrows/WAN.toml]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that is there
+    /// Replace a settings file that exists
     #[arg(long)]
     overwrite: bool,
-    /// Start when the file is written
+    /// Start the box when the file is written
     #[arg(long)]
     start: bool,
-    /// Ask nothing
+    /// Ask nothing: take flags and what can be found
     #[arg(long)]
     yes: bool,
 }
@@ -78,7 +78,7 @@ enum LinkKind {
 }
 
 impl LinkKind {
-    /// Its lines of the file.
+    /// Lines of the settings file for this kind of link.
     fn keys(self) -> &'static str {
         match self {
             Self::Ip => "",
@@ -90,11 +90,11 @@ impl LinkKind {
     }
 }
 
-/// What goes into the file.
+/// Content of the settings file.
 struct Plan {
     lan: String,
     wan: String,
-    /// To the users, and from them.
+    /// Rates to the users, and from them.
     rates: [Option<String>; 2],
     link: LinkKind,
     observe: bool,
@@ -164,7 +164,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     }
 }
 
-/// Which of the two interfaces is meant.
+/// Side of the box that an interface is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Wan,
@@ -224,7 +224,7 @@ fn show(plan: &Plan, file: &std::path::Path) -> anyhow::Result<bool> {
 struct Service(String);
 
 impl Service {
-    /// Where systemd runs, the package's unit is there and looks for this file.
+    /// Finds the package's unit, where systemd runs and the unit looks for this file.
     fn of(file: &std::path::Path) -> Option<Self> {
         let runs = std::path::Path::new("/run/systemd/system").exists();
         let units = ["/usr/lib/systemd/system", "/lib/systemd/system", "/etc/systemd/system"];

@@ -26,33 +26,33 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Arguments of `narrows sim`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Scenarios, in TOML; --list names those there are
+    /// Scenario files, in TOML; --list prints those of experiments/
     files: Vec<PathBuf>,
-    /// Replace a setting of the files, as duration=30s or traffic.0.users=50; what is set is no longer swept
+    /// Replace a setting of the files, as duration=30s or traffic.0.users=50; a swept setting gets this one value
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// These seeds instead of the files': 1..10, or 1,4,9
+    /// Seeds that replace the files': 1..10, or 1,4,9
     #[arg(long)]
     seeds: Option<String>,
-    /// Where the results go (out/sim/NAME; of several files, each in a folder of its name below this)
+    /// Folder for the results (out/sim/NAME; several files get a folder each below it)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs at a time, or parts of the last ones that do not meet (as many as there are cores)
+    /// Number of runs at a time, or of independent parts of the last runs (as many as there are cores)
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Show these figures in table and picture, as jain_20s,goodput_kbps
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     show: Vec<String>,
-    /// Means over seeds in table and picture, instead of medians
+    /// Print and draw means over seeds instead of medians
     #[arg(long)]
     mean: bool,
     /// Write the table as JSON
     #[arg(long)]
     json: bool,
-    /// Run again what is finished
+    /// Repeat runs that earlier calls have finished
     #[arg(long)]
     fresh: bool,
-    /// Say what would run, and run nothing; with --out, also draw the network there
+    /// Explain what would run, and run nothing; with --out, also draw the network there
     #[arg(long)]
     explain: bool,
     /// Show no progress
@@ -149,7 +149,7 @@ pub(super) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// As many as this process may use.
+/// Number of cores that this process may use.
 pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -201,7 +201,7 @@ fn shown(plan: &RunPlan, asked: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which figures begin as what was asked for, as `jain_20s` does as `jain`; nothing if none.
+/// Hint with known figures that begin with the name asked for, as `jain_20s` does with `jain`; empty if none does.
 fn beginning(name: &str, known: &BTreeSet<String>) -> String {
     let found: Vec<&str> = known.iter().filter(|k| k.starts_with(name)).map(String::as_str).take(5).collect();
     if found.is_empty() { String::new() } else { format!("did you mean one of {}? ", found.join(", ")) }
@@ -231,7 +231,7 @@ fn as_expected(plan: &RunPlan, report: &RunReport) -> bool {
     pairs.all(|(claim, verdict)| verdict.as_ref().is_ok_and(|v| v.outcome >= claim.expect))
 }
 
-/// What the table tells, for programs.
+/// Table as JSON.
 fn as_json(work: &Work, report: &RunReport) -> Value {
     let plan = &work.plan;
     let coords = |values: &[String]| -> Value {
@@ -282,7 +282,7 @@ fn list(folder: &Path) -> anyhow::Result<u8> {
             folder.display()
         )
     };
-    // What lies beside the folders lists scenarios and is none.
+    // Files beside the folders are lists of scenarios, not scenarios.
     for entry in std::fs::read_dir(folder).with_context(reading)? {
         let path = entry.with_context(reading)?.path();
         if path.is_dir() {

@@ -14,10 +14,10 @@ use crate::SUCCESS;
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Print the box's JSON as it is
+    /// Print the box's JSON unchanged
     #[arg(long)]
     json: bool,
-    /// The box's control socket; by default every box under /run/narrows
+    /// Control socket of the box; without it every box under /run/narrows
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
@@ -94,7 +94,7 @@ pub fn rates(now: &DirectionStatus, before: &DirectionStatus, dt: f64) -> (f64, 
     (rate(n.sent_bytes.0, b.sent_bytes.0), goodput)
 }
 
-/// What the box is, or one link of several, in one line.
+/// State of the box, or of one link of several, in one line.
 pub fn headline(s: &Status) -> String {
     let name = s.name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
     format!(
@@ -109,8 +109,8 @@ pub fn headline(s: &Status) -> String {
     )
 }
 
-/// One direction as pairs of name and value; names that begin with a dot belong to the line above. `acknowledgments`
-/// came in the other direction, and may be clamped for this one.
+/// Rows about one direction, as pairs of name and value; names that begin with a dot belong to the line above.
+/// `acknowledgments` came in the other direction, and may be clamped for this one.
 pub fn rows(
     now: &DirectionStatus,
     before: Option<(&DirectionStatus, f64)>,
@@ -178,7 +178,7 @@ fn of_all(n: u64, all: u64, what: &str) -> String {
     }
 }
 
-/// What is told and thought of the link's rate.
+/// Rows about the link's rate, as told and as estimated.
 fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
     let kilobytes = |bytes: u64| bytes as f64 / 1e3;
     let mut rows = Vec::new();
@@ -212,7 +212,7 @@ fn class_words(name: &str) -> &str {
     }
 }
 
-/// What waits in a class; and where a class has a part of the link, how much, whose, and what was lost in it.
+/// Backlog of a class in words; and where a class has a part of the link, how much, whose, and what was lost in it.
 fn in_words(class: &ClassReport) -> Vec<(String, String)> {
     let name = class_words(&class.name);
     let waits = format!("{} packets, {} flows", class.backlog.packets, class.flows);
@@ -261,7 +261,7 @@ pub fn admission_lines(admission: &AdmissionReport) -> Vec<String> {
     lines
 }
 
-/// What is odd, if anything.
+/// Lines about packets and events that are not normal; none if all is well.
 pub fn odd_lines(s: &Status) -> Vec<String> {
     let counts = [
         (s.malformed, "malformed packets"),
@@ -273,7 +273,7 @@ pub fn odd_lines(s: &Status) -> Vec<String> {
     s.notices.iter().map(|n| format!("! {n}")).chain(counted).collect()
 }
 
-/// Why a shaper that follows its link does what it does.
+/// Reasons why a shaper that follows its link does what it does.
 pub fn why_lines(s: &Status) -> Vec<String> {
     let of = |(name, d): (&str, &DirectionStatus)| {
         d.report.follows.as_ref().map(|f| format!("{name}, {}: {}", f.phase.name(), f.phase.why()))
@@ -301,7 +301,7 @@ fn whole(now: &Status, before: &Status) -> String {
     out
 }
 
-/// One link as text.
+/// Status of one link as text.
 fn text(now: &Status, before: Option<&Status>) -> String {
     let dt = before.map_or(0.0, |b| now.uptime_s - b.uptime_s);
     let mut out = String::new();

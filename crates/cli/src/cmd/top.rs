@@ -19,7 +19,7 @@ use crate::SUCCESS;
 /// Arguments of `narrows top`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The box's control socket; by default every box under /run/narrows
+    /// Control socket of the box; without it every box under /run/narrows
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, boxes: &[PathBuf]) -> anyhow::
     }
 }
 
-/// One link of a box, with what is wrong with the whole.
+/// Status of one link of a box, with what is wrong with the whole.
 fn one_link(status: &Status, link: usize) -> Status {
     let each = status.each();
     let mut one = each[link.min(each.len() - 1)].clone();
@@ -88,7 +88,7 @@ fn one_link(status: &Status, link: usize) -> Status {
     one
 }
 
-/// What is on the screen.
+/// Content of the screen.
 #[derive(Default)]
 struct View {
     now: Option<Status>,

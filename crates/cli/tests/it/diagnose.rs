@@ -333,7 +333,7 @@ fn a_capture_is_fitted_and_another_queue_tried() {
     let rate = what_if["fit"]["rate_bps"].as_f64().unwrap();
     assert!((rate / 500e3 - 1.0).abs() < 0.05, "{rate}");
     assert_eq!(what_if["fit"]["users"], 30);
-    // What was written is a scenario like any other, and gives the same again.
+    // The written scenario runs like any other, and gives the same figures.
     assert!(sim(&fitted, &again).contains("taq"));
     for (args, why) in [
         (&["--what-if", "nonsense"][..], "one of"),
@@ -349,7 +349,7 @@ fn a_capture_is_fitted_and_another_queue_tried() {
     let out = diagnose(&[&hand, "--what-if", "taq"]);
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.code() == Some(2) && text.contains("too short to fit"), "{text}");
-    // What could be said stands there whole, with the reason for what could not.
+    // The JSON holds all that could be told, with the reason for what could not.
     let out = diagnose(&[&hand, "--what-if", "taq", "--json"]);
     let (status, said) = (out.status.code(), json(&out));
     assert!(status == Some(2) && said["error"].as_str().unwrap().contains("too short to fit"), "{said}");

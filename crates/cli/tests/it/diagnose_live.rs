@@ -122,7 +122,7 @@ fn stalls_of_the_kernels_tcp_are_named_as_they_happen() {
     let none = (Duration::ZERO, Duration::ZERO);
     let cut = transfer(&world, 1001, Duration::from_secs(7), none);
     sleep(Duration::from_millis(1500));
-    // What the server answers is lost for a while, and what comes to it too.
+    // The server's packets are lost for a while, in both directions.
     assert!(ip(&format!("-n {} route add blackhole 10.9.0.1/32", world.ns("s"))));
     sleep(Duration::from_millis(2500));
     assert!(ip(&format!("-n {} route del blackhole 10.9.0.1/32", world.ns("s"))));

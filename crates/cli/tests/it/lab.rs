@@ -81,13 +81,13 @@ fn under_way(name: &str) -> Option<(Place, Child)> {
     Some((place, child))
 }
 
-/// What the lab wrote.
+/// Results that the lab wrote.
 fn results(dir: &Path) -> serde_json::Value {
     let json = std::fs::read_to_string(dir.join("few.json")).unwrap();
     serde_json::from_str(&json).unwrap()
 }
 
-/// What the lab says of a scenario, and its one run, where there can be one.
+/// Output of the lab for a scenario, and its one run; nothing where the lab cannot run.
 fn run_alone(name: &str, scenario: &str) -> Option<(String, serde_json::Value)> {
     possible().then_some(())?;
     let place = Place::new(name, scenario);
@@ -148,7 +148,7 @@ fn a_short_run_gives_table_results_and_picture_and_leaves_nothing() {
     assert_eq!(namespaces(pid), Vec::<String>::new());
 }
 
-/// What the link cannot have done, and what it must have.
+/// Asserts bounds on what the link can have done.
 fn check_results(dir: &Path) {
     let json = results(dir);
     assert_eq!(json["scenario"]["rate"], "2mbit");
@@ -223,7 +223,7 @@ fn tls_and_quic_fetch_beside_tcp_and_say_what_they_did() {
     check_waste(&run);
 }
 
-/// What fetching costs on the idle link, and what the link carried under load.
+/// Asserts the bytes that fetching costs on the idle link, and what the link carried under load.
 fn check_waste(run: &serde_json::Value) {
     let (costs, values) = (&run["record"]["costs"], &run["values"]);
     // SYN-ACK, FIN and an ACK or two are 54 to 74 bytes each; a TLS 1.3 server's flight with a certificate of half a

@@ -20,14 +20,14 @@ fn model(words: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_narrows")).arg("model").args(words.split_whitespace()).output().unwrap()
 }
 
-/// What it says in JSON.
+/// Answer of the model as JSON.
 fn json(words: &str) -> Value {
     let out = model(&format!("{words} --json"));
     assert!(out.status.success(), "{words}: {}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// What it says, and nothing else, where it cannot do with these words.
+/// Error message of a refusal: status 2 and nothing on standard output.
 #[track_caller]
 fn refusal(words: &str) -> String {
     let out = model(words);
@@ -37,7 +37,7 @@ fn refusal(words: &str) -> String {
     said
 }
 
-/// It ends with 2, and one sentence that `says` what would do.
+/// Asserts status 2 and an error of one line that contains `says`.
 #[track_caller]
 fn refuses(words: &str, says: &str) {
     let said = refusal(words);

@@ -28,7 +28,7 @@ impl Place {
 
 const EXAMPLE: &str = "--rate 2mbit --users 400 --connections 4 --rtt 200ms";
 const BASES: [&str; 4] = ["arithmetic", "model", "simulation", "rule of thumb"];
-/// What is concluded, by its name in the JSON.
+/// Names of the conclusions in the JSON.
 const LINES: [&str; 11] = [
     "fair_share",
     "regime",

@@ -1,4 +1,4 @@
-//! What is written besides the page: a picture, tables in Parquet.
+//! Output of a diagnosis beside the page: pictures, tables in Parquet, and the answer to `--what-if`.
 
 use std::path::PathBuf;
 
@@ -21,29 +21,29 @@ use what_if::WhatIf;
 #[derive(clap::Args)]
 #[group(id = "diagnosis_extras")]
 pub struct Args {
-    /// Draw all connections as bars in time, stalls coloured by cause; with --flow that one's packets by their sequence
-    /// numbers. A file that ends in .svg or .png
+    /// Draw all connections as bars in time, stalls coloured by cause; with --flow, the packets of that connection by
+    /// their sequence numbers. The file's name ends in .svg or .png
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// Write flows.parquet and stalls.parquet into a folder
+    /// Write flows.parquet and stalls.parquet into this folder
     #[arg(long, value_name = "FOLDER")]
     parquet: Option<PathBuf>,
     #[command(flatten)]
     what_if: what_if::Args,
 }
 
-/// What there is to say besides.
+/// Text that the extras add to a diagnosis.
 #[derive(Default)]
 pub struct Said {
-    /// On standard error.
+    /// Remarks for standard error.
     pub remarks: Vec<String>,
-    /// Below the page.
+    /// Lines below the page.
     pub text: String,
-    /// In the JSON: names with what they hold.
+    /// Members of the JSON object: names and values.
     pub json: Vec<(&'static str, Value)>,
 }
 
-/// See the head of the file.
+/// Extras of a diagnosis: pictures, tables, the answer to `--what-if`.
 pub struct Extras {
     picture: Option<PathBuf>,
     /// The connection that is drawn alone.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 /// Version of the form: it goes up when a name changes its meaning or goes.
 const SCHEMA: u32 = 2;
 
-/// See the head of the file.
+/// Writer of the JSON that writes each connection as it ends.
 pub struct Stream<W: Write> {
     out: BufWriter<W>,
-    /// What comes before the first connection; whoever finds none there has nothing to say.
+    /// Text before the first connection; empty once it is written.
     head: String,
     flows: u64,
     failed: Option<io::Error>,

@@ -135,7 +135,7 @@ pub fn listen(args: &Args, interface: &str) -> anyhow::Result<bool> {
     output.finish(analyzer.begun(), &remarks)
 }
 
-/// One line: who is there, who stands still now, what was sent again since the last.
+/// Line about the state: who is there, who stands still now, what was sent again since the last line.
 fn stand(ear: &Ear, analyzer: &Analyzer, output: &Output<'_>, before: &mut Counts) {
     let now = ear.now();
     let open: Vec<FlowReport> = analyzer.ongoing(now).filter(|flow| !flow.closed).collect();

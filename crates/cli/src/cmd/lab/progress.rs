@@ -1,4 +1,4 @@
-//! How a lab that runs is shown: a bar a run on a terminal, else a line a second at most.
+//! Progress of a lab: a bar a run on a terminal, else a line a second at most.
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
@@ -18,7 +18,7 @@ pub struct Show {
 }
 
 impl Show {
-    /// For runs of this scenario.
+    /// Shows progress of runs of this scenario.
     pub fn new(scenario: &Scenario) -> Self {
         Self {
             seconds: scenario.duration.secs(),

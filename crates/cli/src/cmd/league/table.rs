@@ -1,4 +1,4 @@
-//! What came of a league, in words and numbers for people, as Markdown and as CSV.
+//! Results of a league: as text for people, as Markdown and as CSV.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ pub fn text(standings: &Standings) -> String {
     text
 }
 
-/// The same for a page.
+/// Results as Markdown tables, for a page.
 pub fn markdown(standings: &Standings) -> String {
     let mut text = table(&overall(standings));
     text.push('\n');
@@ -103,7 +103,7 @@ fn winners(standings: &Standings) -> Vec<Vec<String>> {
     rows
 }
 
-/// Where one discipline is behind the best.
+/// Figures in which one discipline is behind the best.
 fn behind(standings: &Standings, discipline: usize) -> Vec<Vec<String>> {
     let mut found: Vec<&Entry> =
         standings.entries.iter().filter(|e| e.factors[discipline] >= WORTH).collect();

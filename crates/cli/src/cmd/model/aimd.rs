@@ -25,7 +25,7 @@ flags! {
     }
 }
 
-/// What a kind of flow makes of the link.
+/// Behaviour of a link shared by flows of one kind.
 struct FlowKind {
     beta: f64,
     alpha: f64,
@@ -37,7 +37,7 @@ struct FlowKind {
     /// Epochs to 80 % and to 95 %.
     epochs: [f64; 2],
     epoch_s: f64,
-    /// In packets: for the utilisation, and for the whole link.
+    /// Buffers in packets: for the utilisation, and for the whole link.
     buffers: [f64; 2],
 }
 

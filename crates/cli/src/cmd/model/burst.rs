@@ -44,7 +44,7 @@ flags! {
 /// Factors drawn beside the one asked for.
 const FACTORS: [u32; 4] = [2, 4, 8, 12];
 
-/// What one kind of growth comes to.
+/// Transfer under one kind of growth.
 struct Outcome {
     rounds: Rounds,
     seconds: f64,
@@ -106,7 +106,7 @@ impl Args {
         })
     }
 
-    /// When the last packet is acknowledged.
+    /// Time at which the last packet is acknowledged, seconds.
     fn seconds(&self, path: &Path, growth: &Growth) -> Result<f64> {
         let acked = path.transfer(growth, self.initial, self.packets)?;
         Ok(acked.last().map_or(0.0, |last| last.as_secs_f64()))

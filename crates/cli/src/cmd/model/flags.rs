@@ -86,7 +86,7 @@ pub fn usual<T: Held>(argument: &Argument) -> T {
     T::held(argument.default_number())
 }
 
-/// One of an argument's words, as its place among them. Other names of some words go on being understood.
+/// Reads one of an argument's words, as its place among them. Other names of some words go on being understood.
 pub fn word(
     argument: &Argument,
     others: &'static [(&'static str, &'static str)],

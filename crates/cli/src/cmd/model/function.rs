@@ -16,7 +16,7 @@ use super::Answer;
 /// Arguments of `narrows model function`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Function, as throughput.mathis; without one all are listed
+    /// Name of the function, as throughput.mathis; without it all are listed
     name: Option<String>,
     /// Arguments, as loss=0.01 rtt_s=200ms; rows with commas
     #[arg(value_name = "NAME=VALUE")]

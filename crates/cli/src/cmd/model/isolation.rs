@@ -14,10 +14,10 @@ const BAND: f64 = 0.02;
 // Not documentation: clap would take it for that of the command it is part of.
 #[derive(clap::Args)]
 struct How {
-    /// Each flow steers by a queue of its own instead of one for all
+    /// Give each flow a queue of its own to steer by, instead of one for all
     #[arg(long)]
     individual: bool,
-    /// A flow answers to the queue of the step before: one step of delay more
+    /// Let flows answer to the queue of the step before: one more step of delay
     #[arg(long)]
     late: bool,
 }
@@ -59,7 +59,7 @@ impl System {
         for (control, start) in &self.0 {
             let Some(rest) = control.equilibrium(start, feedback)? else { return Ok(None) };
             queues.push(rest.queue);
-            // What rounding leaves of nothing is no negative rate.
+            // Rounding makes of a rate of nothing a tiny negative one: it is set to zero.
             let least = 1e-9 * control.capacity();
             rates.extend(rest.rates.iter().map(|x| if x.abs() < least { 0.0 } else { *x }));
         }
@@ -110,7 +110,7 @@ impl Args {
         if self.how.late { Feedback::Late } else { Feedback::Prompt }
     }
 
-    /// One value for each flow.
+    /// Values of a flag, one for each flow.
     fn each(&self, name: &str, values: &[f64]) -> anyhow::Result<Vec<f64>> {
         let n = self.flows as usize;
         match values {
@@ -135,7 +135,7 @@ impl Args {
         Ok(alpha.into_iter().zip(beta).map(|(alpha, beta)| Gains { alpha, beta }).collect())
     }
 
-    /// The same flows at one queue, and at queues of their own.
+    /// Two systems of these flows: at one queue, and at queues of their own.
     fn systems(&self) -> anyhow::Result<[System; 2]> {
         let gains = self.gains()?;
         let (capacities, targets) =

@@ -29,13 +29,13 @@ const STATES: [(&str, &str); 5] = [
     ("iw1", "one segment (IW 1)"),
 ];
 
-/// What each of them takes.
+/// Delivery from each state; none where it was not computed.
 type States = [Option<Delivery>; 5];
 
 /// The most points of a line over sizes.
 const POINTS: usize = 32;
 
-/// Where the paper's figures have their curves for a window of one: loss, RTT in seconds.
+/// Curves of the paper's figures for a window of one: loss, RTT in seconds.
 const FIG_13: [(f64, f64); 6] = [(0.02, 0.05), (0.02, 0.1), (0.02, 0.2), (0.1, 0.05), (0.1, 0.1), (0.1, 0.2)];
 
 impl Args {

@@ -186,7 +186,7 @@ impl Args {
     }
 }
 
-/// All that is known of a chain.
+/// Figures of a chain as JSON.
 fn told(chain: &Stationary) -> Value {
     let quantiles = |of: &dyn Fn(f64) -> f64| json!({ "p50": of(0.5), "p90": of(0.9), "p99": of(0.99) });
     let stages: Vec<Value> = chain

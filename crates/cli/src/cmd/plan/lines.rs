@@ -1,4 +1,5 @@
-//! What `narrows plan` says: a verdict, and lines with what each rests on and how far off it may be; the same as JSON.
+//! Answer of `narrows plan`: a verdict, and lines with what each rests on and how far off it may be; as text and as
+//! JSON.
 
 mod taq;
 
@@ -18,13 +19,13 @@ const HOUR_S: f64 = 3600.0;
 
 /// A line of the table.
 struct FetchLoop {
-    /// Its name in JSON.
+    /// Name of the line in JSON.
     key: &'static str,
-    /// At the left.
+    /// Text at the left.
     what: String,
     answer: String,
     evidence: Evidence,
-    /// Its figures.
+    /// Figures of the line in JSON.
     figures: Value,
 }
 
@@ -80,7 +81,7 @@ fn wrap(words: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The same for programs.
+/// Answer as JSON.
 pub fn json(link: &SharedLink, plan: &Plan, map: Option<&Path>) -> Value {
     let mut all = json!({
         "link": {
@@ -118,7 +119,7 @@ fn rounded(value: Value) -> Value {
     }
 }
 
-/// What is to be expected and done, and what each part of that rests on.
+/// Verdict: what to expect and to do, and what each part of that rests on.
 pub fn verdict(link: &SharedLink, plan: &Plan) -> String {
     let loss = plan.point.loss * 100.0;
     let share = format!("{} packets per round trip for each flow (arithmetic)", short(plan.share_packets));
@@ -160,12 +161,12 @@ fn half_stall(plan: &Plan) -> String {
     }
 }
 
-/// What to set `memory_packets` to, if its default does not suffice: what has sufficed in simulation.
+/// Setting for `memory_packets` if its default does not suffice: a size that has sufficed in simulation.
 fn memory(plan: &Plan) -> Option<u64> {
     (!plan.rounds.fits).then(|| 5 * u64::from(plan.flows))
 }
 
-/// What a verdict means on the map.
+/// Meaning of a verdict on the map.
 pub fn about(verdict: Outlook, link: &SharedLink) -> String {
     match verdict {
         Outlook::Fine => {
@@ -329,7 +330,7 @@ pub fn count(n: u32, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
-/// Who is busy.
+/// Number of users who are busy, in words.
 pub fn busy(link: &SharedLink) -> String {
     if link.busy >= 1.0 {
         "all at once".to_owned()

@@ -11,21 +11,21 @@ use narrows_box::Found;
 
 use super::{Args, LinkKind, Plan, Side, check_rate, describe};
 
-/// Who answers.
+/// Dialogue with the person at the terminal.
 pub struct Ask {
-    /// Nobody: everything is said by flags, or can be found.
+    /// Whether nobody is asked: everything is given by flags, or can be found.
     silent: bool,
 }
 
-/// What is known of the rates.
+/// Answer to the question for the rates.
 pub enum Rates {
-    /// To the users, and from them.
+    /// Rates to the users, and from them.
     Typed([Option<String>; 2]),
-    /// Nothing yet; the link can be made busy now.
+    /// Rates are not known yet; the link can be made busy now.
     Measure,
-    /// Nothing, or that they change: `auto` where the box is before the link, a number where it is not.
+    /// Rates are not known, or change: `auto` where the box is before the link, a number where it is not.
     Follow([Option<String>; 2]),
-    /// Nothing.
+    /// Rates are not needed: the box only looks on.
     Observe,
 }
 
@@ -141,7 +141,7 @@ impl Ask {
         Ok(Some(text.trim().to_owned()).filter(|rate| !rate.is_empty()))
     }
 
-    /// What the link is.
+    /// Asks for the kind of link, which tells the headers that its rate includes.
     pub fn link(&self) -> anyhow::Result<LinkKind> {
         if self.silent {
             return Ok(LinkKind::Ip);
@@ -190,7 +190,7 @@ impl Ask {
     }
 }
 
-/// Not one that an interface gives itself (RFC 4291, 2.5.6).
+/// Whether an address is given to the interface, not made by it (RFC 4291, 2.5.6).
 fn is_given(address: &IpAddr) -> bool {
     !matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }

@@ -1,4 +1,4 @@
-//! What the link carries, read from the interface's counters while its owner makes it busy. No packet is sent.
+//! Rate of a link, measured by the interface's counters while its owner makes it busy. No packet is sent.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use anyhow::bail;
 use narrows_box::traffic;
 use narrows_units::Rate;
 
-/// How long to look where nothing else is said.
+/// Seconds of a measurement unless told otherwise.
 pub const SECONDS: u64 = 30;
 /// The best so many seconds in a row count: less is a burst out of somebody's buffer.
 const WINDOW: usize = 5;
-/// Below what the link carries by so much, or its own buffer fills.
+/// Percent of the measured rate to set: below it, or the link's own buffer fills.
 const SHARE_PERCENT: u64 = 95;
 /// Less is no busy link.
 const LEAST: Rate = Rate::from_kbps(8);

@@ -1,4 +1,4 @@
-//! What `narrows sim` would run, in words: the network, who loads it, what is varied, what it will cost. Nothing runs.
+//! Explanation of a scenario in words: the network, who loads it, what is varied, what it will cost. Nothing runs.
 
 mod network;
 mod traffic;
@@ -13,7 +13,7 @@ use narrows_tcp::{Config, Preset, Settings as _};
 use super::progress::words;
 use super::table::significant;
 
-/// What the simulator was measured to do: links crossed by packets in a second of one core, for the estimate alone.
+/// Links crossed by packets in a second of one core, as measured; for the estimate alone.
 const HOPS_PER_SECOND: f64 = 5e6;
 
 /// All of it.
@@ -93,7 +93,7 @@ fn settings(config: &Config) -> String {
     if differ.is_empty() { mss } else { format!("{mss}, but {}", differ.join(", ")) }
 }
 
-/// What is varied, how many runs that makes, what they cost.
+/// Describes the varied settings, the number of runs and their cost.
 fn runs(text: &mut String, plan: &RunPlan, jobs: usize) {
     for axis in &plan.axes {
         put(text, format!("  {} = {}", axis.name, listed(&axis.values)));

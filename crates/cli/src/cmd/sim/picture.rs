@@ -173,7 +173,7 @@ fn series(out: &Path, job: &Job, name: &str, column: &str, factor: f64) -> anyho
     Ok(Some(points))
 }
 
-/// Where a point lies besides the axes drawn: `rate=600kbit`.
+/// Coordinates of a point besides the axes drawn: `rate=600kbit`.
 fn facet(plan: &RunPlan, point: &Point, drawn: &[Option<usize>]) -> String {
     let others = plan.axes.iter().zip(&point.coords).enumerate();
     let words: Vec<String> = others

@@ -1,5 +1,4 @@
-//! How simulations that run are shown: on a terminal a bar for all and one for each that runs, else a line now and
-//! then.
+//! Progress of simulations: on a terminal a bar for all and one for each that runs, else a line now and then.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -9,14 +8,14 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use narrows_runner::{Estimate, Event, RunPlan};
 
-/// Without a terminal, a line at most so often.
+/// Time between two lines where there is no terminal, at least.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Shows progress on standard error.
 pub struct Show<'a> {
     plan: &'a RunPlan,
     jobs: usize,
-    /// What share of the work each run is.
+    /// Work of each run, as estimated.
     weights: Vec<f64>,
     terminal: bool,
     bars: MultiProgress,
@@ -33,12 +32,12 @@ struct State {
     worked: f64,
     /// Work there was to do.
     todo: f64,
-    /// Those that run, how far they are, in shares, and their bars.
+    /// Runs under way: their progress from 0 to 1, and their bars.
     running: BTreeMap<usize, (f64, ProgressBar)>,
 }
 
 impl<'a> Show<'a> {
-    /// For the runs of this plan, `jobs` at a time.
+    /// Shows progress of the runs of this plan, `jobs` at a time.
     pub fn new(plan: &'a RunPlan, jobs: usize) -> Self {
         let weights: Vec<f64> = plan.jobs.iter().map(|j| Estimate::of(&j.scenario).hops.max(1.0)).collect();
         let bars = MultiProgress::new();
@@ -96,7 +95,7 @@ impl<'a> Show<'a> {
     fn found(&self, state: &mut State, found: usize) {
         let total = self.plan.jobs.len();
         state.found = found;
-        // Which were found is not told; on the average they are like the others.
+        // The finished runs are not named: each is taken to have had a mean share of the work.
         state.todo *= (total - found) as f64 / total.max(1) as f64;
         let kept = if found > 0 { format!(", {found} of them done before") } else { String::new() };
         if self.terminal && total > found {
@@ -135,7 +134,7 @@ impl<'a> Show<'a> {
         self.all.set_position((state.found + state.done) as u64);
     }
 
-    /// How it stands, not too often.
+    /// Prints the progress, not too often.
     fn tell(&self, state: &mut State) {
         let pause = if self.terminal { Duration::from_millis(250) } else { PAUSE };
         if state.told.elapsed() < pause {

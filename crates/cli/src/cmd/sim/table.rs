@@ -1,4 +1,4 @@
-//! What came of simulations, in words and numbers for people.
+//! Results of simulations, in words and numbers for people.
 
 use std::fmt::Write as _;
 
@@ -15,9 +15,9 @@ const MOST_POINTS: usize = 60;
 /// A figure worth showing unasked.
 struct Figure {
     name: &'static str,
-    /// In a row of its own.
+    /// Name in a row of its own.
     long: &'static str,
-    /// At the top of a column.
+    /// Name at the top of a column.
     short: &'static str,
     form: Form,
 }
@@ -33,7 +33,7 @@ const fn figure(name: &'static str, long: &'static str, short: &'static str, for
     Figure { name, long, short, form }
 }
 
-/// In order of interest; those without a value are left out. `SLICE` stands for the slice's length.
+/// Figures in order of interest; those without a value are left out. `SLICE` stands for the slice's length.
 const SHOWN: [Figure; 30] = [
     figure("jain_SLICE", "Jain index over slices of SLICE", "Jain SLICE", Form::Number),
     figure("zero_slices", "slices in which a flow got nothing", "empty slices", Form::Share),
@@ -75,10 +75,10 @@ struct Shown {
     form: Form,
 }
 
-/// Which figures to show of these points: those asked for, else those of general interest that have a value.
+/// Figures to show of these points: those asked for, else those of general interest that have a value.
 fn chosen(plan: &RunPlan, points: &[Point], asked: &[String]) -> Vec<Shown> {
     let slice = plan.jobs.first().map_or(20.0, |j| j.scenario.probes.slice.as_secs_f64());
-    // Of interest only where users fetch things: a long flow's stalls tell the same.
+    // Figures of objects interest only where users fetch things: a long flow's stalls tell the same.
     let objects = points.iter().any(|p| p.figures.contains_key("object_p50_s"));
     let idle = |f: &Figure| match f.name {
         "user_stall_p99_s" | "objects_done" => !objects,
@@ -157,7 +157,7 @@ pub fn render(plan: &RunPlan, report: &RunReport, asked: &[String], middle: Midd
     text
 }
 
-/// How the sentences of a paper fared, and apart from them what is another reading or our own.
+/// Counts of a paper's sentences that hold, and apart from them of other readings and of our own claims.
 fn counted(plan: &RunPlan, report: &RunReport) -> String {
     if plan.claims.iter().all(|c| c.sentence.is_empty()) {
         return String::new();
@@ -302,7 +302,7 @@ fn judged(claim: &Claim, verdict: Result<&Judgment, &str>) -> String {
     text
 }
 
-/// What was written besides, and what was there.
+/// Names the files that were written, and counts the runs found finished.
 fn written(report: &RunReport) -> String {
     let mut text = String::from("\n");
     if report.found > 0 {

@@ -1,4 +1,4 @@
-//! Who stalls and why, in lines of text.
+//! Lines about stalls: who stalls, and why.
 
 use narrows_box::{CauseJson, SightJson, StallJson, TalkerJson, UserJson};
 
@@ -11,7 +11,8 @@ pub struct Line {
     pub odd: bool,
 }
 
-/// At most so many lines of each kind: causes, users, stalls that go on or, if there are none, that were the last.
+/// Lines about stalls, at most `most` of each kind: causes, users, stalls in progress or, if there are none, the
+/// last ones.
 pub fn lines(sight: &SightJson, most: usize) -> Vec<Line> {
     let mut lines = vec![connections(sight)];
     lines.retain(|line| !line.text.is_empty());
@@ -106,7 +107,7 @@ fn user(u: &UserJson, sight: &SightJson) -> Line {
     }
 }
 
-/// One stall with its evidence.
+/// Line about a stall with its evidence.
 fn stall(s: &StallJson, sight: &SightJson) -> Line {
     let arrow = if s.direction == "down" { "<-" } else { "->" };
     let flow = s.flow.replacen(' ', &format!(" {arrow} "), 1);

@@ -1,4 +1,4 @@
-//! What a running box says, in each format.
+//! Log of a running box, in each format.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
@@ -89,7 +89,7 @@ fn each_line_of_json_parses() {
         assert!(lines.iter().any(|(l, m)| l == level && m.starts_with(words)), "{level} {words}: {told}");
     }
 
-    // What it dies of is a line like any other, also one of several lines.
+    // A fatal error is a log message like any other, also one of several lines.
     let refused =
         place.narrows("run --lan lan0 --wan nosuch --down 1mbit --backend packet --log json").output();
     let refused = refused.unwrap();

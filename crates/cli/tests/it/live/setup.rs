@@ -154,7 +154,7 @@ fn it_starts_a_box_that_observes() {
     terminal.answer("running lan0 <-> wan0", "");
     terminal.answer("down observed", "");
     assert_eq!(place.settings().unwrap(), "lan = \"lan0\"\nwan = \"wan0\"\nobserve = true\n");
-    // It has taken the place of the wizard.
+    // The box has replaced the wizard in its process.
     let box_pid = nix::unistd::Pid::from_raw(terminal.child.id().cast_signed());
     nix::sys::signal::kill(box_pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     assert!(terminal.end());

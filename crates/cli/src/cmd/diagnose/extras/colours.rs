@@ -1,5 +1,5 @@
-//! One colour for each cause, told apart by colour-blind eyes as far as so many can be: losses warm, waits in a queue
-//! steel blue, what no network is to blame for cool, what is not known grey.
+//! Colours of causes, told apart by colour-blind eyes as far as so many can be: losses warm, waits in a queue steel
+//! blue, what no network is to blame for cool, what is not known grey.
 
 use narrows_diagnose::{Cause, Repair};
 
@@ -31,7 +31,7 @@ pub const fn cause(cause: Cause) -> &'static str {
     }
 }
 
-/// The same, light enough to lie behind lines.
+/// Colour of a cause, light enough to lie behind lines.
 pub const fn shade(cause: Cause) -> &'static str {
     match cause {
         Cause::DataUnavailable => "#e4f2fc",
@@ -55,7 +55,7 @@ pub const fn shade(cause: Cause) -> &'static str {
     }
 }
 
-/// What made a segment be sent again, in words, and its colour.
+/// Reason of a retransmission in words, and its colour.
 pub const fn repair(repair: Option<Repair>) -> (&'static str, &'static str) {
     match repair {
         Some(Repair::Timeout) => ("timeout", "#a50f15"),

@@ -1,4 +1,4 @@
-//! One connection's packets by their sequence numbers.
+//! Picture of one connection's packets by their sequence numbers.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::colours;
 /// A direction with fewer segments than this is not drawn beside one that has more.
 const FEW: usize = 10;
 
-/// What was sent again for one reason: its words, its colour, and where it is drawn.
+/// Retransmissions of one reason: words, colour, and places in the picture.
 type Again = (&'static str, &'static str, Vec<(f64, f64, f64)>);
 
 /// `name` is that of the capture.
@@ -48,7 +48,7 @@ pub fn svg(name: &str, flow: &FlowReport, trace: &Trace) -> String {
     })
 }
 
-/// What is in the picture, for its key.
+/// Kinds of marks that the picture shows, for its key.
 #[derive(Default)]
 struct Looks {
     repairs: Vec<(&'static str, &'static str)>,

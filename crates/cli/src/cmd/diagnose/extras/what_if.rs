@@ -36,7 +36,7 @@ use workload::Workload;
 
 /// The shortest capture that tells of a workload, seconds.
 const SHORTEST_S: f64 = 10.0;
-/// Above this loss a queue was full at times.
+/// Loss above which a queue was full at times.
 const LOSSY: f64 = 0.001;
 /// Packets a queue holds where nothing tells how many.
 const USUAL_QUEUE: u32 = 50;
@@ -45,26 +45,26 @@ const USUAL_QUEUE: u32 = 50;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(id = "what_if_options")]
 pub struct Args {
-    /// Discipline to compare: users and link are fitted, and simulated with it if the fit holds. Repeatable
+    /// Discipline to simulate with the users and the link fitted to the capture, if the fit holds; repeatable
     #[arg(long, value_name = "DISCIPLINE", conflicts_with = "flow")]
     pub what_if: Vec<Spec>,
     /// Rate of the thin link, as 2mbit, instead of the one it sustained in the capture
     #[arg(long, value_name = "RATE", requires = "what_if")]
     pub rate: Option<Rate>,
-    /// Size of its queue, in packets (50) or time (200ms), instead of the one that round trips tell
+    /// Size of the thin link's queue, in packets (50) or time (200ms), instead of the one that round trips tell
     #[arg(long, value_name = "SIZE", requires = "what_if")]
     pub buffer: Option<BufferSize>,
-    /// Write the fitted scenario, with its logs beside it
+    /// Write the fitted scenario into this file, with its access logs beside it
     #[arg(long, value_name = "FILE", requires = "what_if")]
     pub what_if_scenario: Option<PathBuf>,
 }
 
-/// What was fitted.
+/// Link, queue and users as fitted to a capture.
 pub struct Fit {
     pub link: Link,
     pub workload: Workload,
     pub rate_bps: f64,
-    /// Whose word the rate is.
+    /// Source of the rate.
     pub rate_from: Source,
     pub queue_packets: u32,
     pub queue_from: Source,
@@ -76,7 +76,7 @@ pub struct Fit {
     pub left_out: u64,
 }
 
-/// Where a quantity is from.
+/// Source of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Given,
@@ -94,7 +94,7 @@ impl Source {
     }
 }
 
-/// See the head of the file.
+/// Comparison of disciplines for the users and the link of a capture.
 pub struct WhatIf {
     specs: Vec<Spec>,
     rate: Option<Rate>,
@@ -103,14 +103,14 @@ pub struct WhatIf {
     collector: Collector,
 }
 
-/// What there is to say.
+/// Answer to `--what-if`, for people and for programs.
 pub struct Answer {
     pub text: String,
     pub json: Value,
 }
 
 impl WhatIf {
-    /// Nothing if it was not asked for.
+    /// Makes the comparison; nothing if it was not asked for.
     pub fn new(args: &Args) -> anyhow::Result<Option<Self>> {
         if args.what_if.is_empty() {
             return Ok(None);
@@ -150,7 +150,7 @@ impl WhatIf {
             }
         }
         let captured = self.collector.figures(fit.link.way, over);
-        // What is fitted is all that is needed from here on.
+        // The fit replaces the collected packets from here on: their memory is freed.
         self.collector = Collector::default();
         let asked = Asked { fit: &fit, captured: &captured, disciplines: &disciplines, name, over, stop };
         let (agreement, simulated) = match &self.scenario {
@@ -248,7 +248,7 @@ impl WhatIf {
 }
 
 impl Fit {
-    /// What there is to say of it besides.
+    /// Doubts about the fit, a sentence each.
     fn remarks(&self) -> Vec<String> {
         let mut all = Vec::new();
         if self.rate_from == Source::Guessed {

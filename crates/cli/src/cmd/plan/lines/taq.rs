@@ -1,4 +1,4 @@
-//! What TAQ would give: its rounds and their price, and admission control by rounds and by the loss.
+//! Forecast for TAQ: its rounds and their price, and admission control by rounds and by the loss.
 
 use narrows_models::plan::evidence;
 use narrows_models::plan::{P_ADMIT, Plan, SharedLink, TaqLimits};

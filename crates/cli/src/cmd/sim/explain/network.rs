@@ -77,7 +77,7 @@ fn edges(text: &mut String, scenario: &Scenario) {
     }
 }
 
-/// What stands before the slowest link under each discipline.
+/// Describes the queue before the slowest link under each discipline.
 pub(super) fn compared(text: &mut String, plan: &RunPlan) {
     let Some(axis) = plan.axes.iter().position(|a| a.name == "discipline") else { return };
     for value in &plan.axes[axis].values {
@@ -139,7 +139,7 @@ fn delays(delay: &Delays) -> String {
     }
 }
 
-/// What the wire does to packets.
+/// Losses of the wire, in words; empty if it loses nothing.
 fn wire(link: &Link) -> String {
     let mut words = match link.loss {
         Loss::None => String::new(),

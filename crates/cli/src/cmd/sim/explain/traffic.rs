@@ -84,7 +84,7 @@ fn calls(what: &str, call: CallShape, dscp: Dscp) -> String {
     format!("{what}, packets of {packets} every {} {when}{mark}", time_text(interval))
 }
 
-/// What a user does between two requests.
+/// Pause of a user between two requests, in words; empty if there is none.
 fn pause(think: Duration) -> String {
     if think.as_nanos() == 0 { String::new() } else { format!(", pausing {} on average", time_text(think)) }
 }

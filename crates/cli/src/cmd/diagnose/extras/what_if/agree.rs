@@ -41,7 +41,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// Nothing if nothing can be fitted to it.
+    /// Fits the capture again; nothing if nothing can be fitted to it.
     pub fn of(c: &mut Collector, fit: &Fit) -> Option<Self> {
         let (way, before, rate_bps) = (fit.link.way, fit.link.before, fit.rate_bps);
         let link = Link::seen(c, way, before)?;
@@ -64,9 +64,9 @@ impl Again {
 
 /// A figure of the link as it is.
 struct Compared {
-    /// In the table.
+    /// Name in the table.
     name: &'static str,
-    /// In the JSON.
+    /// Name in the JSON.
     key: &'static str,
     measured: Option<f64>,
     simulated: Option<f64>,
@@ -83,7 +83,7 @@ impl Compared {
 }
 
 impl Compared {
-    /// In which way they are far from each other.
+    /// Sentence on how the two differ.
     fn why(&self) -> String {
         match (self.measured, self.simulated) {
             (None, _) => format!("{} of the capture is above the link's rate", self.name),
@@ -95,7 +95,7 @@ impl Compared {
     }
 }
 
-/// How the capture and the simulated present compare.
+/// Agreement of the capture and the simulated present.
 pub struct Agreement {
     compared: Vec<Compared>,
     /// Reasons against any trust, whatever the figures.
@@ -200,7 +200,7 @@ impl Agreement {
         self.why_not().is_empty()
     }
 
-    /// Why the fit is not to be trusted; nothing if it is.
+    /// Reasons why the fit is not to be trusted; none if it is.
     pub fn why_not(&self) -> Vec<String> {
         let far = self.compared.iter().filter(|c| !c.near).map(Compared::why);
         self.forbids.iter().cloned().chain(far).collect()

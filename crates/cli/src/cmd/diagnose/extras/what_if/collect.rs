@@ -28,16 +28,16 @@ const LONGEST: u64 = 1500;
 pub struct FlowFit {
     pub user: IpAddr,
     pub objects: Vec<Object>,
-    /// What the diagnosis says of the least times to answer, seconds.
+    /// Least time to answer of the opener's side and of the other, seconds, by the diagnosis.
     pub halves: [Option<f64>; 2],
     pub first: Instant,
     /// The last packet.
     pub last: Instant,
-    /// It ended within the capture.
+    /// The connection ended within the capture.
     pub closed: bool,
-    /// All that was seen was acknowledged at the end.
+    /// All data seen was acknowledged at the end.
     pub quiet: bool,
-    /// It was refused: a RST, and no data.
+    /// The connection was refused: a RST came, and no data.
     pub refused: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct FlowFit {
 pub struct Meter {
     /// IP packets of TCP that passed.
     pub passed: Vec<u64>,
-    /// Of them, those without payload.
+    /// IP packets of TCP without payload, of those in `passed`.
     pub bare: Vec<u64>,
     /// IP packets that are not TCP.
     pub other: Vec<u64>,
@@ -68,7 +68,7 @@ pub struct TimedAnswer {
     /// The user's place.
     pub place: u32,
     pub seconds: f32,
-    /// When what it answers passed, seconds after the first packet.
+    /// Time at which the answered packet passed, seconds after the first packet.
     pub sent_s: f64,
 }
 
@@ -79,7 +79,7 @@ pub struct Arrival {
     pub bytes: u32,
 }
 
-/// What is known of a user's round trips.
+/// Round trips of a user: the least, and how many answers tell them.
 #[derive(Clone, Copy, Debug)]
 pub struct Trips {
     /// The least of each side.
@@ -88,13 +88,13 @@ pub struct Trips {
     pub answers: [u32; 2],
 }
 
-/// See the head of the file. Directions and sides are the opener's (0) and the other end's (1).
+/// Collector of a capture's figures for the fit. Directions and sides are the opener's (0) and the other end's (1).
 #[derive(Debug, Default)]
 pub struct Collector {
     open: BTreeMap<u64, Following>,
     pub flows: Vec<FlowFit>,
     pub meters: [Meter; 2],
-    /// At once, and by echoes of timestamps.
+    /// Answers at once, and answers by echoes of timestamps.
     pub answers: [[Vec<TimedAnswer>; 2]; 2],
     /// Packets of each direction, the first of them.
     pub arrivals: [Vec<Arrival>; 2],
@@ -205,7 +205,7 @@ impl Collector {
         }
     }
 
-    /// Where the queue explains the answers of a side, these are what is left of them.
+    /// Replaces the answers of a side by what the queue leaves of them, where it explains them.
     pub fn explain(&mut self, side: usize, bare: &[Option<f64>]) {
         for (trips, bare) in self.trips.iter_mut().zip(bare) {
             if let Some(bare) = bare {
@@ -230,7 +230,7 @@ impl Collector {
         self.measure.figures(self.meters[way].acked.iter().sum(), self.seconds(), over)
     }
 
-    /// From the first packet to the last.
+    /// Time from the first packet to the last, seconds.
     pub fn seconds(&self) -> f64 {
         self.first.map_or(0.0, |first| self.last.since(first).as_secs_f64())
     }

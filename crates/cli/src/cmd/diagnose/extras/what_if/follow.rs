@@ -1,4 +1,4 @@
-//! What one connection asked for and when, and how long each side of it took to answer.
+//! Requests of one connection with their times, and how long each side of it took to answer.
 
 use narrows_diagnose::{Cause, Stall};
 use narrows_units::{Instant, SeqNum};
@@ -12,10 +12,10 @@ const TIMED: usize = 8;
 /// The longest segment, bytes: a block that is longer tells of no single one.
 const MOST_TWICE: u32 = 65_535;
 
-/// What was asked for at a time.
+/// Data that a connection asked for at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Object {
-    /// When.
+    /// Time of the request.
     pub at: Instant,
     /// Payload of the opener, and of the other end.
     pub bytes: [u64; 2],
@@ -23,7 +23,7 @@ pub struct Object {
     pub last: Instant,
 }
 
-/// What answered.
+/// Packet that answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// An acknowledgment at once: of a handshake, or of more than one segment (RFC 5681, section 4.2).
@@ -37,7 +37,7 @@ pub enum AnswerKind {
 /// How long a side took to answer, from the capture and back. Side 0 is the opener's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// Whose.
+    /// Side that answered.
     pub side: usize,
     pub seconds: f64,
     pub kind: AnswerKind,
@@ -48,7 +48,7 @@ pub struct Answer {
 struct EndState {
     /// Behind the last byte seen.
     highest: Option<SeqNum>,
-    /// What the other end waits for.
+    /// Next byte that the other end expects.
     acked: Option<SeqNum>,
     /// A SYN that waits for its answer; nothing if it was sent again.
     syn: Option<Instant>,
@@ -70,7 +70,7 @@ impl EndState {
     }
 }
 
-/// What a packet brought.
+/// Acknowledged data and timed answers in a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Brought {
     /// Payload acknowledged, of the other end.
@@ -107,7 +107,8 @@ pub struct Following {
 }
 
 impl Following {
-    /// Who has opened it is told by a SYN, else by the higher port, as in the diagnosis.
+    /// Begins a connection with its first packet. The opener is told by a SYN, else by the higher port, as in the
+    /// diagnosis.
     pub fn new(at: Instant, key: FlowKey, tcp: &TcpHeader) -> Self {
         let answers = tcp.flags.has(Flags::SYN.and(Flags::ACK));
         let theirs = answers || (!tcp.flags.has(Flags::SYN) && key.sport < key.dport);
@@ -127,8 +128,8 @@ impl Following {
         self.ends.iter().all(EndState::is_quiet)
     }
 
-    /// What seemed a pause was one only if the diagnosis says that nobody asked for anything: behind a queue, a sender
-    /// whose packets are lost is as silent.
+    /// Merges objects over pauses that the diagnosis does not lay to the client: behind a queue, a sender whose
+    /// packets are lost is as silent as one that nobody asks.
     pub fn merge(&mut self, stalls: &[Stall]) {
         let mut whole: Vec<Object> = Vec::new();
         for object in self.objects.drain(..) {

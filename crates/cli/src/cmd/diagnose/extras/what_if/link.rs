@@ -14,10 +14,10 @@ const FULL: f64 = 0.9;
 const NEAR: f64 = 0.9;
 /// Seconds of a window before a queue: what receivers hold back until a hole is filled is then of no account.
 const WINDOW_S: usize = 10;
-/// The same behind it, where what passes is what was sent.
+/// Seconds of a window behind a queue, where all that was sent passes.
 const WINDOW_BEHIND_S: usize = 1;
 
-/// What was found.
+/// Thin link as found in a capture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     /// The direction in which it is thin: 0 from the openers, 1 towards them.
@@ -28,7 +28,7 @@ pub struct Link {
     pub rate_bps: f64,
     /// The share of windows in which it carried nine tenths of that.
     pub full: f64,
-    /// How long a packet waits when the queue is full, seconds, if it can be told.
+    /// Wait of a packet when the queue is full, seconds, if it can be told.
     pub queue_s: Option<f64>,
     /// Bytes of a full packet, and of those with data on average.
     pub packet: u64,
@@ -36,7 +36,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Nothing if no data passed.
+    /// Fits the link; nothing if no data passed.
     pub fn of(c: &Collector) -> Option<Self> {
         let way = usize::from(c.meters[1].payload > c.meters[0].payload);
         let counts = &c.counts[way];

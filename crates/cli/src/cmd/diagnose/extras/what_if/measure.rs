@@ -17,7 +17,7 @@ pub struct Measure {
     counts: Counts,
 }
 
-/// What is compared.
+/// Figures that are compared between capture and simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Users.
@@ -26,7 +26,7 @@ pub struct Figures {
     pub stalled_over: f64,
     /// Each user's longest stall, median.
     pub stall_p50_s: f64,
-    /// And of one in a hundred.
+    /// Each user's longest stall, 99th percentile.
     pub stall_p99_s: f64,
     /// Payload acknowledged in the thin direction.
     pub goodput_bps: f64,
@@ -45,7 +45,7 @@ impl Measure {
         *user = user.max(longest);
     }
 
-    /// With so much payload acknowledged within so many seconds; a stall is long above `over`.
+    /// Figures from the payload acknowledged within so many seconds; a stall is long above `over`.
     pub fn figures(&self, acked: u64, seconds: f64, over: f64) -> Figures {
         let mut longest: Vec<f64> = self.users.values().copied().collect();
         longest.sort_by(f64::total_cmp);
@@ -84,7 +84,7 @@ pub fn loss(counts: &Counts) -> f64 {
     lost as f64 / (counts.data + counts.again + counts.lost_before).max(1) as f64
 }
 
-/// Of sorted values, between the two next to it.
+/// Quantile of sorted values, interpolated between the two next to it; 0 without values.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = q * last as f64;

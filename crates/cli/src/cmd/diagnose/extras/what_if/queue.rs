@@ -1,11 +1,11 @@
-//! What a queue holds.
+//! Size of a queue, as packets or as time at the link's rate.
 
 use core::str::FromStr;
 
 /// The least and the most that is simulated, packets.
 const BOUNDS: (f64, f64) = (1.0, 1e6);
 
-/// As it is given.
+/// Size as it is given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BufferSize {
     Packets(u32),
@@ -34,7 +34,7 @@ impl BufferSize {
     }
 }
 
-/// How many packets a link sends in a time.
+/// Packets that a link sends in a time.
 pub fn packets(seconds: f64, rate_bps: f64, mean_bytes: f64) -> u32 {
     (seconds * rate_bps / 8.0 / mean_bytes.max(40.0)).round().clamp(BOUNDS.0, BOUNDS.1) as u32
 }

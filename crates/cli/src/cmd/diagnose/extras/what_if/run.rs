@@ -30,17 +30,17 @@ pub struct Run {
     scenario: std::sync::Arc<Scenario>,
 }
 
-/// What came of it.
+/// Result of one simulated run.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     pub discipline: String,
-    /// As the capture was taken.
+    /// Figures seen from where the capture was taken.
     pub figures: Figures,
-    /// Seen before the queue, if the capture was taken behind it.
+    /// Figures seen before the queue, if the capture was taken behind it.
     pub before: Option<Figures>,
-    /// What the simulator itself says.
+    /// Figures of the simulator itself, by name.
     pub own: Vec<(&'static str, f64)>,
-    /// What the fit finds in it, of the fitted present.
+    /// Second fit, to the simulation of the fitted present.
     pub again: Option<Again>,
 }
 
@@ -63,7 +63,7 @@ pub fn runs(path: &Path) -> anyhow::Result<Vec<Run>> {
     Ok(plan.jobs.iter().enumerate().map(run).collect())
 }
 
-/// As many at a time as there are cores; in the order of the runs.
+/// Runs all, as many at a time as there are cores; results are in the order of the runs.
 pub fn all(runs: &[Run], fit: &Fit, over: f64, stop: &AtomicBool) -> anyhow::Result<Vec<Simulated>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use super::Fit;
 use super::workload::Class;
 
-/// How much faster than the thin link everything else is.
+/// Factor by which everything else is faster than the thin link.
 const FASTER: u64 = 100;
 /// A log's request of something without end, in seconds of the whole link.
 const BEYOND: f64 = 2.0;
@@ -70,7 +70,8 @@ fn head(fit: &Fit, disciplines: &[String], captures: &str) -> String {
              back_rate = {fast}\nback_discipline = \"fifo:100000\"\n"
         );
     }
-    // Behind a queue nobody sees who waits for admission: what would be is measured before it.
+    // A capture behind the queue shows no SYN that is held for admission: such runs are measured before the queue
+    // too.
     let points: &[&str] = if link.before { &["before"] } else { &["before", "thin"] };
     let captured: Vec<String> = points.iter().map(|p| format!("\"{p}\", \"{p}.back\"")).collect();
     let _ = write!(out, "\n[probes]\ncapture = [{}]\nstalls = [\"5s\", \"20s\"]\n", captured.join(", "));

@@ -1,4 +1,4 @@
-//! What was fitted and what came of it: text, and the same for programs.
+//! Table and JSON of a fit and its simulated runs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::{Answer, Fit};
 /// Width of the first column.
 const NAMES: usize = 34;
 
-/// What is to be told.
+/// Content of the table.
 pub struct Told<'a> {
     pub fit: &'a Fit,
     pub captured: &'a Figures,
@@ -28,7 +28,7 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// With the file that was written, if one was.
+    /// Makes the answer; it names the file that was written, if one was.
     pub fn answer(&self, scenario: Option<&Path>) -> Answer {
         let Self { fit, agreement, .. } = self;
         let trusted = agreement.is_trusted();
@@ -185,7 +185,7 @@ fn fit_json(fit: &Fit) -> Value {
     })
 }
 
-/// What the planner is asked.
+/// Link of the fit as the planner takes it.
 fn shared(fit: &Fit) -> SharedLink {
     let rtt = Duration::from_nanos((fit.workload.rtt_s[1] * 1e9) as u64);
     let flows = fit.workload.busy.round().clamp(1.0, 1e6) as u32;

@@ -6,7 +6,8 @@ use narrows_wire::capture::Captured;
 
 use super::*;
 
-/// Both sides of a thin link of 1 Mbit/s with a drop-tail queue of 25 packets; its senders need not keep step.
+/// Scenario with both sides of a thin link of 1 Mbit/s with a drop-tail queue of 25 packets; its senders need not
+/// keep step.
 const LINKS: &str = r#"
     name = "known"
     duration = "150s"
@@ -90,7 +91,7 @@ fn near(value: &Value, path: &str, is: f64, within: f64) {
     assert!((found / is - 1.0).abs() <= within, "{path}: {found} instead of {is}");
 }
 
-/// What is simulated as it is resembles the capture.
+/// Asserts that the simulated present resembles the capture.
 #[track_caller]
 fn resembles(told: &Value) {
     let both = |name: &str| {
@@ -151,7 +152,7 @@ fn behind_the_link_the_rate_is_exact_and_the_rest_is_rough() {
     near(&told, "/fit/queue_packets", 25.0, 0.5);
     resembles(&told);
     assert!(told["remarks"].to_string().contains("behind the queue"));
-    // What is lost in the queue, and who waits for admission, is seen before it.
+    // Losses in the queue, and users who wait for admission, are seen before it only.
     assert!(of(&told, "/simulated/0/before/repaired") > of(&told, "/simulated/0/figures/repaired"));
 }
 

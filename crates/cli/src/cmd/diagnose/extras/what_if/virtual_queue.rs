@@ -6,7 +6,7 @@ use super::collect::{Arrival, Collector};
 
 /// Sizes that are tried first, packets.
 const SIZES: [u32; 16] = [4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 500, 1000];
-/// Then this part of a size around the best one, in so many steps.
+/// Second search: sizes up to this part below and above the best one, in `STEPS` steps.
 const NEAR: f64 = 0.35;
 const STEPS: u32 = 20;
 /// Rates are tried up to this part above and below the observed one, in so many steps up and down, first and then.
@@ -20,7 +20,7 @@ const LEAST: usize = 100;
 /// A fit explains at least this share of how answers differ.
 const EXPLAINS: f64 = 0.5;
 
-/// What fits best.
+/// Queue that explains the round trips best.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueFit {
     pub rate_bps: f64,
@@ -36,7 +36,7 @@ struct Sample {
     arrivals: usize,
 }
 
-/// Nothing if no queue explains the round trips. A rate that is `certain` is not changed.
+/// Fits a queue; nothing if none explains the round trips. A rate that is `certain` is not changed.
 pub fn fit(c: &Collector, way: usize, rate_bps: f64, certain: bool) -> Option<QueueFit> {
     let all = &c.arrivals[way];
     let arrivals = &all[..all.len().min(MOST)];
@@ -87,7 +87,7 @@ fn samples(c: &Collector, side: usize, arrivals: &[Arrival]) -> Vec<Sample> {
     all
 }
 
-/// How long the packet of each sample waits, its own transmission without that of a bare packet included.
+/// Wait of each sample's packet, its own transmission without that of a bare packet included.
 fn waits(arrivals: &[Arrival], samples: &[Sample], rate_bps: f64, limit: usize) -> Vec<f64> {
     // When each packet that is in the queue will have left.
     let mut queue: std::collections::VecDeque<f64> = std::collections::VecDeque::new();
@@ -111,7 +111,7 @@ fn waits(arrivals: &[Arrival], samples: &[Sample], rate_bps: f64, limit: usize) 
     waits
 }
 
-/// How far answers without their waits are from those of their user in the middle, on average; and the latter.
+/// Mean distance of answers without their waits from the median of their user; and these medians.
 fn spread(samples: &[Sample], waits: &[f64], users: usize) -> (f64, Vec<Option<f64>>) {
     let mut of: Vec<Vec<f64>> = vec![Vec::new(); users];
     for (sample, wait) in samples.iter().zip(waits) {

@@ -1,4 +1,4 @@
-//! What the users of a capture asked for, as requests of an access log, in classes of one round trip each.
+//! Requests of the users in a capture, as in an access log, in classes of one round trip each.
 
 use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,12 +8,12 @@ use super::measure::quantile;
 
 /// Round trips of a class differ by this factor at most.
 const CLASS: f64 = 1.15;
-/// Below this, seconds, round trips make no difference to a thin link.
+/// Seconds below which round trips make no difference to a thin link.
 const SHORTEST: f64 = 0.001;
 /// A transfer that the capture's end cut off goes on without end if it had lasted for this share of it.
 const ENDLESS: f64 = 1.0 / 3.0;
 
-/// What gets no answer and is no longer than this was a request, not a transfer of its own.
+/// Most payload of an unanswered request, bytes: more is a transfer of its own.
 const REQUEST: u64 = 16_000;
 
 /// Something asked for.
@@ -21,10 +21,10 @@ const REQUEST: u64 = 16_000;
 pub struct Request {
     /// Seconds after the capture's first packet.
     pub at_s: f64,
-    /// Until the last of it, in the capture.
+    /// Time of the last of it in the capture, seconds.
     pub to_s: f64,
     pub user: IpAddr,
-    /// Nothing: it goes on as long as the capture.
+    /// Bytes asked for; nothing if it goes on as long as the capture.
     pub bytes: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub struct Class {
     /// Round trips without queue from the capture to the openers and to the other ends, seconds: medians.
     pub halves: [f64; 2],
     pub requests: Vec<Request>,
-    /// What a request takes on the way back: payload, median.
+    /// Payload of a request, sent against the class's direction: median, bytes.
     pub asked: u64,
 }
 
@@ -56,12 +56,12 @@ pub struct Workload {
     pub rtt_s: [f64; 3],
 }
 
-/// What is told of a flow's object before sizes are guessed.
+/// Object of a flow before its size is guessed.
 struct Draft {
     request: Request,
     way: usize,
     asked: u64,
-    /// Its end was not seen.
+    /// Whether its end was not seen.
     cut: bool,
 }
 
@@ -90,7 +90,7 @@ impl Class {
 }
 
 impl Workload {
-    /// Nothing if nobody asked for anything, or no round trip is known.
+    /// Fits the workload; nothing if nobody asked for anything, or no round trip is known.
     pub fn of(c: &Collector) -> Option<Self> {
         let first = c.first?;
         let duration_s = c.last.since(first).as_secs_f64();
@@ -173,7 +173,7 @@ fn drafted(flow: &FlowFit, c: &Collector, duration_s: f64, main: usize) -> Vec<D
         return vec![draft(since(flow.first), since(flow.last), [0; 2], true)];
     };
     let of = |(n, object): (usize, &super::follow::Object)| {
-        // What was asked and not answered by the end, too, is a transfer that the end cut off.
+        // Data asked for and not answered by the end, too, is a transfer that the end cut off.
         let long = since(object.last) - since(object.at) > ENDLESS * duration_s;
         let busy = !flow.quiet || long || duration_s - since(object.last) < 1.0 || object.bytes[main] == 0;
         let cut = n == last && !flow.closed && busy;
@@ -193,8 +193,8 @@ fn finished(drafts: &[Draft]) -> [Vec<u64>; 2] {
     })
 }
 
-/// What was cut off goes on without end if it had lasted long, or if nothing is known of what ended. Else its size is
-/// the median of those that were larger than what was seen of it.
+/// Guesses the size of a transfer that the capture's end cut off. It is endless if it had lasted long, or if no
+/// finished size is known; else it has the median of the finished sizes above the part seen.
 fn size(draft: &mut Draft, sizes: &[Vec<u64>; 2], duration_s: f64) {
     if !draft.cut {
         return;
