@@ -1,5 +1,5 @@
-//! What sight costs a packet: a data segment as it comes and leaves, every second one acknowledged the other way, and
-//! the look at all connections. `cargo bench -p narrows-box --bench sight [-- PACKETS]`
+//! Cost of sight to a packet: a data segment as it comes and leaves, every second one acknowledged the other way,
+//! and the look at all connections. `cargo bench -p narrows-box --bench sight [-- PACKETS]`
 
 use narrows_box::{Mark, Sight};
 use narrows_qdisc::Direction;
@@ -8,7 +8,7 @@ use narrows_units::{Bytes, Duration, Instant, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
 const PACKETS: u32 = 2_000_000;
-/// As many as come together under load: a batch of the packet sockets.
+/// Number of packets that come together under load: a batch of the packet sockets.
 const TOGETHER: usize = 64;
 
 fn header(flow: u32) -> Header {
@@ -67,7 +67,7 @@ fn run(flows: u32, segments: u32, with: Option<usize>) -> f64 {
     (cpu_time_ns() - start) / f64::from(packets)
 }
 
-/// As the box does it.
+/// Passes packets through sight as the box does.
 fn pass(sight: &mut Sight, now: Instant, batch: &mut [(Direction, Header, Mark)]) {
     sight.tick(now);
     batch.iter_mut().for_each(|(way, h, mark)| *mark = sight.place(*way, h));

@@ -1,4 +1,4 @@
-//! What stands between the engine and the network: packets come in, what became of them goes out.
+//! Interface between the engine and the network: packets come in, decisions about them go out.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use super::engine::Engine;
 
 /// A way for packets in and out of the box.
 pub trait Backend {
-    /// What it hands over.
+    /// Packet that the back end hands over.
     type Packet: Packet + Send + 'static;
 
     /// Appends the packets that have come, in the order in which they came, without waiting; at most a bounded number,
@@ -47,7 +47,7 @@ impl Scripted {
         Self { arrivals: arrivals.into_iter().collect(), log: Vec::new() }
     }
 
-    /// When the next packet comes.
+    /// Time at which the next packet comes.
     #[must_use]
     pub fn next_arrival(&self) -> Option<Instant> {
         self.arrivals.front().map(|a| a.0)
@@ -68,7 +68,7 @@ impl Scripted {
         }
     }
 
-    /// What the engine decided, and when.
+    /// Decisions of the engine and their times.
     #[must_use]
     pub fn log(&self) -> &[(Instant, Event<Record>)] {
         &self.log

@@ -1,4 +1,4 @@
-//! How traffic passes the box while it does not answer: without its rules, or over a bridge in its place.
+//! Ways for traffic to pass the box while it does not answer: without its rules, or over a bridge in its place.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -16,14 +16,14 @@ const BRIDGE_PREFIX: &str = "nrw-by";
 pub enum Bypass {
     /// NFQUEUE: the rules that lead to the box go, and come back.
     Rules {
-        /// Those rules.
+        /// Rules that lead packets to the box.
         rules: Rules,
-        /// What puts them in.
+        /// Tools that put the rules in.
         tools: Vec<Tool>,
     },
     /// Packet sockets: a bridge joins the two interfaces in the box's place.
     Bridge {
-        /// What it is called.
+        /// Name of the bridge.
         name: String,
         /// The interfaces.
         ports: [String; 2],
@@ -66,7 +66,7 @@ impl Bypass {
         }
     }
 
-    /// Who keeps the rules, for people; nothing where there are none.
+    /// Tools that keep the rules, for people; empty where there are none.
     #[must_use]
     pub fn kept_by(&self) -> String {
         match self {
@@ -99,7 +99,8 @@ impl Bypass {
     pub fn close(&self) -> anyhow::Result<()> {
         match self {
             Self::Rules { rules, tools } => {
-                // What is left of it, if it was opened by half. Rules in a table are replaced without that.
+                // A bypass that was opened by half is opened whole first. Rules in a table are replaced without
+                // that.
                 if !matches!(tools[..], [Tool::Nft(_)]) {
                     self.open()?;
                 }

@@ -22,8 +22,8 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     /// Interfaces have come, gone or changed.
     fn links_changed(&mut self);
 
-    /// The box has been late, and what has come in meanwhile may have passed by it: discards it, if this back end joins
-    /// the interfaces itself. Returns whether it does.
+    /// Discards the packets that came while the box was late, if this back end joins the interfaces itself: they
+    /// may have passed by the box. Returns whether it does.
     fn discard_late(&mut self) -> bool {
         false
     }

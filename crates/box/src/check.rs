@@ -1,4 +1,4 @@
-//! What a configuration means, and what is wrong with it on this machine, without starting anything.
+//! Meaning of a configuration, and its faults on this machine, told without starting anything.
 
 use narrows_qdisc::{Direction, Spec};
 use narrows_units::Duration;
@@ -12,10 +12,10 @@ use super::settings::{BackendKind, Settings, Source};
 use super::users_side;
 use narrows_netio::links::Interface;
 
-/// What was found.
+/// Answer of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
-    /// What the box would do, a sentence each.
+    /// Actions of the box, a sentence each.
     pub means: Vec<String>,
     /// Faults for which `run` refuses the settings, each with its remedy.
     pub wrong: Vec<String>,
@@ -217,7 +217,7 @@ impl Check {
     }
 }
 
-/// From how many users on others have to wait.
+/// Sentence on the number of users from which others have to wait.
 fn admission(discipline: &Spec, packet: Duration) -> String {
     let Spec::Taq(taq) = discipline else { return String::new() };
     let Some(mode) = taq.as_default() else { return String::new() };

@@ -1,5 +1,5 @@
-//! What a box may ask of the kernel, in system calls (seccomp(2)): what it and the programs it starts need, and nothing
-//! that a stranger who had taken it over would like. Everything else is answered as by a kernel that does not have it
+//! System calls that a box may make (seccomp(2)): those that it and the programs it starts need, and none that
+//! would help a stranger who had taken it over. Every other call is answered as by a kernel that does not have it
 //! (ENOSYS): a C library that tries something new falls back to what it did before.
 
 use anyhow::Context;
@@ -57,7 +57,7 @@ const PROGRAMS: &[libc::c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_wait4,
     libc::SYS_waitid,
-    // Who it is, and to give up more of it.
+    // Calls that tell the process's identity, and give up privileges.
     libc::SYS_capget,
     libc::SYS_capset,
     libc::SYS_getegid,
@@ -168,7 +168,7 @@ const OLDER: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[libc::c_long] = &[];
 
-/// What a thread that talks to people does not need beside: programs, files by name, other sockets, signals.
+/// Calls that a thread that serves clients does not need: programs, files by name, other sockets, signals.
 const NOT_TALKING: &[libc::c_long] = &[
     libc::SYS_bind,
     libc::SYS_capset,
@@ -206,7 +206,7 @@ pub fn to_talking() -> anyhow::Result<()> {
     apply(&refused, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
 }
 
-/// These are answered one way, all others the other.
+/// Answers the `calls` with the action `these`, all others with `others`.
 fn apply(calls: &[libc::c_long], these: SeccompAction, others: SeccompAction) -> anyhow::Result<()> {
     let architecture =
         std::env::consts::ARCH.try_into().context("no filter of system calls for this processor")?;

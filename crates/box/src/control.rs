@@ -24,10 +24,10 @@ use super::status::Status;
 
 /// A report this young is given again: making one may cost more than a packet.
 const FRESH: Duration = Duration::from_millis(200);
-/// And one younger than so many times what it took, so that a full table of flows, all of which are counted for it,
-/// costs the packets at most a hundredth of the time.
+/// A report younger than this multiple of the time it took to make is given again, so that a full table of flows,
+/// all of which are counted for it, costs the packets at most a hundredth of the time.
 const SHARE: u32 = 100;
-/// How long a client waits for the engine, and the box for a client.
+/// Time that a client waits for the engine, and the box for a client.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest answer that is read: the status of some thousand links.
@@ -40,26 +40,26 @@ const LINE: u64 = 8192;
 struct Latest {
     text: Arc<str>,
     made: Instant,
-    /// How long it is given again.
+    /// Time for which the report is given again.
     fresh: Duration,
 }
 
 /// A process that wants to take this one's place has asked for something.
 #[derive(Debug)]
 pub enum Asked {
-    /// To hand over: of several links those with these numbers.
+    /// Handover to a successor: of several links those with these numbers.
     Replace(Successor, Vec<u16>),
-    /// To let go of links.
+    /// Request to let go of links.
     Release(ReleaseRequest),
 }
 
-/// Where wishes and reports are exchanged.
+/// Place where wishes and reports are exchanged.
 #[derive(Debug)]
 pub struct StatusPublisher {
     wake: EventFd,
     latest: Mutex<Option<Latest>>,
     published: Condvar,
-    /// What a process is told that would take this one's place, and one that has said that it does.
+    /// Terms told to a process that would take this one's place, and the request of one that has said that it does.
     terms: Mutex<String>,
     successor: Mutex<Option<Asked>>,
     /// Last sign of life of the loop, in nanoseconds of its clock.
@@ -134,7 +134,7 @@ impl StatusPublisher {
             serde_json::to_string(terms).unwrap_or_default();
     }
 
-    /// What a process has asked for that wants to take this one's place, once.
+    /// Request of a process that wants to take this one's place; given out once.
     #[must_use]
     pub fn asked(&self) -> Option<Asked> {
         self.successor.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -162,7 +162,7 @@ impl StatusPublisher {
         self.ask_within(PATIENCE)
     }
 
-    /// The same, by an engine that has so long to answer.
+    /// Asks the engine for a report, and waits at most `patience` for the answer.
     #[must_use]
     pub fn ask_within(&self, patience: Duration) -> Option<Arc<str>> {
         let asked = Instant::now();
@@ -269,7 +269,7 @@ pub fn fetch(path: &Path) -> anyhow::Result<Status> {
     serde_json::from_str(&text).with_context(|| format!("{} answered: {}", path.display(), text.trim()))
 }
 
-/// The same as the JSON text it came in.
+/// Fetches the status as JSON text.
 ///
 /// # Errors
 /// If nobody listens there.

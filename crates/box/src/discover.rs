@@ -1,11 +1,11 @@
-//! What links this machine has: its interfaces, which of them leads to the wide network, and what they carry.
+//! Links of this machine: its interfaces, which of them leads to the wide network, and their traffic.
 
 use std::net::IpAddr;
 
 use anyhow::{Context, anyhow};
 use narrows_netio::links::Interface;
 
-/// Of this network namespace.
+/// Tables of this network namespace.
 const ROUTES_IPV4: &str = "/proc/self/net/route";
 const ROUTES_IPV6: &str = "/proc/self/net/ipv6_route";
 const COUNTERS: &str = "/proc/self/net/dev";
@@ -13,11 +13,11 @@ const COUNTERS: &str = "/proc/self/net/dev";
 /// An interface that could be one of a box's two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// What the kernel knows.
+    /// Properties that the kernel knows.
     pub interface: Interface,
-    /// Its addresses.
+    /// Addresses of the interface.
     pub addresses: Vec<IpAddr>,
     /// Whether the default route leaves by it.
     pub default_route: bool,
@@ -71,7 +71,7 @@ fn default_ipv4(table: &str) -> Option<String> {
     routes.min_by_key(|(metric, _)| *metric).map(|(_, name)| name)
 }
 
-/// The same for IPv6, whose table has a route to nowhere by `lo`.
+/// Interface of the default route of IPv6, whose table also has a route to nowhere by `lo`.
 fn default_ipv6(table: &str) -> Option<String> {
     let routes = table.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

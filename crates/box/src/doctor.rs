@@ -1,5 +1,5 @@
-//! What this machine can do. Whatever can be tried is tried, in a network namespace that goes when the trial ends, so
-//! the answer is what would happen and nothing is touched.
+//! Abilities of this machine. Whatever can be tried is tried, in a network namespace that goes when the trial ends,
+//! so the answer is what would happen and nothing is touched.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use super::run::bridges_cut;
 use super::state;
 use super::xdp_pair::XdpPair;
 
-/// What a finding is needed for.
+/// Use for which a finding is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// `narrows run` in its default form.
@@ -29,12 +29,12 @@ pub enum Need {
     Feature,
 }
 
-/// One question and its answer.
+/// A question and its answer.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What was asked.
+    /// Question in a few words.
     pub what: &'static str,
-    /// What it is needed for.
+    /// Use that needs a yes.
     pub need: Need,
     /// The answer: what was found, or what is wrong and the remedy.
     pub answer: Result<String, String>,

@@ -14,10 +14,11 @@ pub use self::handover::EngineState;
 use super::backend::Backend;
 use super::lane::{LaneSettings, LinkQueue};
 
-/// What a step found.
+/// Outcome of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// When the next step is worth while though nothing arrives; an instant at or before `now` means at once.
+    /// Time at which the next step is worth while though nothing arrives; an instant at or before `now` means at
+    /// once.
     pub next: Option<Instant>,
     /// Whether more packets may be waiting already.
     pub more: bool,
@@ -41,19 +42,19 @@ impl<P: Packet + Send + 'static> Engine<P> {
         Self { driver: Driver::new(LinkQueue::new(down), LinkQueue::new(up)), arrivals: Vec::new() }
     }
 
-    /// Takes what has come and sends what may leave at `now`, which must not decrease between calls.
+    /// Takes the packets that came and sends those that may leave at `now`, which must not decrease between calls.
     ///
     /// # Errors
-    /// Those of the back end; nothing is lost by calling again.
+    /// Errors of the back end; nothing is lost by calling again.
     pub fn step<B: Backend<Packet = P>>(&mut self, now: Instant, backend: &mut B) -> io::Result<Step> {
         self.step_by(|| now, backend)
     }
 
-    /// The same by a clock that goes on meanwhile: of many packets that came together, the last is handled at its own
-    /// time, and what became due in between has left.
+    /// Does a step by a clock that goes on meanwhile: of many packets that came together, the last is handled at
+    /// its own time, and what became due in between has left.
     ///
     /// # Errors
-    /// Those of the back end; nothing is lost by calling again.
+    /// Errors of the back end; nothing is lost by calling again.
     pub fn step_by<B: Backend<Packet = P>>(
         &mut self,
         mut clock: impl FnMut() -> Instant,

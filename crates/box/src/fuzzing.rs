@@ -1,5 +1,5 @@
-//! What the fuzz targets run, here so that ordinary tests run it too, over bytes of chance: all that a box reads from
-//! others. What is wrong is told, or passed over; nothing panics or grows.
+//! Targets of fuzzing, here so that ordinary tests run them too, over random bytes: all that a box reads from
+//! others. Every input is answered with an error or passed over; nothing panics or grows.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::IpAddr;
@@ -106,7 +106,7 @@ fn go_on(state: [LaneState<HeldPacket>; 2]) {
 /// # Panics
 /// If it is neither.
 pub fn request(bytes: &[u8]) {
-    // What a socket takes without a reader.
+    // A socket takes this much without a reader.
     let bytes = &bytes[..bytes.len().min(4096)];
     let publisher = StatusPublisher::new().expect("a descriptor");
     publisher.publish(&Status::default(), std::time::Instant::now());
@@ -127,7 +127,7 @@ pub fn request(bytes: &[u8]) {
         assert_eq!(successor, asks(line), "{line}");
     }
     let mut reply = String::new();
-    // Who hangs up while something was said to it resets the connection.
+    // A server that hangs up while a client still writes resets the connection.
     if client.read_to_string(&mut reply).is_ok() && heard && !successor {
         assert!(
             reply.ends_with('\n') && serde_json::from_str::<serde_json::Value>(&reply).is_ok(),
@@ -136,11 +136,11 @@ pub fn request(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as lines of who tells the rate: each is nothing, a rate, or an error of bounded length; whatever is told,
-/// the box stays within its bounds.
+/// Reads any bytes as lines of `rate_from`: each is nothing, a rate, or an error of bounded length; whatever the
+/// rate, the box stays within its bounds.
 ///
 /// # Panics
-/// If not.
+/// If one of these does not hold.
 pub fn rates(bytes: &[u8]) {
     let text = "lan = 'a'\nwan = 'b'\ndown = '1mbit'\nup = 'auto:max=512'\nrate_from = '/r'\nrate_min = \
                 '64kbit'\nrate_max = '2mbit'\n";
@@ -269,7 +269,7 @@ mod tests {
         text.into_bytes()
     }
 
-    /// What two disciplines know after packets of some users.
+    /// Knowledge of two disciplines after packets of some users.
     fn known(users: u8) -> Vec<Vec<u8>> {
         let lane = |first: u8| LaneState {
             knowledge: None,

@@ -36,11 +36,11 @@ use super::state::Changes;
 pub use flows_file::FlowsFile;
 pub use link_state::{FORMAT, LinkState};
 
-/// How long the old box waits for the new one: less than its watchdog waits for it.
+/// Time that the old box waits for the new one: less than its watchdog waits for it.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// How long either waits for what takes no time.
+/// Time that each side waits for what takes no time.
 const MOMENT: Duration = Duration::from_secs(2);
-/// How long a box may take to stop: its rules go first, and iptables waits up to ten seconds for its lock.
+/// Time that a box may take to stop: its rules go first, and iptables waits up to ten seconds for its lock.
 const STOPPING: Duration = Duration::from_secs(30);
 
 /// Work of a link, as another process would have to go on with it.
@@ -91,7 +91,7 @@ pub struct LinkTerms {
     pub lan: Vec<String>,
     /// Interface of the wide network.
     pub wan: String,
-    /// Its work.
+    /// Terms of the takeover.
     pub terms: Terms,
 }
 
@@ -134,7 +134,7 @@ fn other_format(version: &str, format: u32) -> anyhow::Error {
 pub struct Handed {
     memory: OwnedFd,
     fds: Vec<OwnedFd>,
-    /// For people.
+    /// Size of the state in words: packets, and kilobytes about flows and users.
     pub words: String,
 }
 
@@ -189,7 +189,7 @@ impl SharedFds {
         self.page.is_some()
     }
 
-    /// In the order in which a successor takes them.
+    /// Descriptors in the order in which a successor takes them.
     #[must_use]
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         [Some(&self.listener), self.page.as_ref()].into_iter().flatten().map(OwnedFd::as_fd).collect()
@@ -203,7 +203,7 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Who has said `replace` on the control socket.
+    /// The process that has said `replace` on the control socket.
     pub fn new(stream: UnixStream) -> Self {
         Self { stream }
     }
@@ -236,7 +236,7 @@ impl Successor {
     pub fn has_taken(&self) -> bool {
         match hear(&self.stream, MOMENT) {
             Ok(word) => word == "bye",
-            // One that is silent lives, and may handle packets by now.
+            // A successor that is silent lives, and may handle packets by now.
             Err(error) => error
                 .downcast_ref::<io::Error>()
                 .is_some_and(|e| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)),
@@ -244,7 +244,7 @@ impl Successor {
     }
 }
 
-/// One line.
+/// Reads one line.
 fn hear(stream: &UnixStream, patience: Duration) -> anyhow::Result<String> {
     stream.set_read_timeout(Some(patience))?;
     let mut line = String::new();
@@ -256,7 +256,7 @@ fn hear(stream: &UnixStream, patience: Duration) -> anyhow::Result<String> {
 #[derive(Debug)]
 pub struct Predecessor {
     stream: UnixStream,
-    /// Its links, and their work.
+    /// Links of the process, and their work.
     pub terms: ProcessTerms,
 }
 
@@ -285,10 +285,10 @@ impl Predecessor {
         Ok(Self { stream: connect().context("it does not answer")?, terms })
     }
 
-    /// The same one once more, asked after a while: it does not wait for long.
+    /// Asks the predecessor once more, after a while: it does not wait for long.
     ///
     /// # Errors
-    /// If it does not answer any more.
+    /// If the predecessor does not answer any more.
     pub fn again(self, changes: &Changes) -> anyhow::Result<Self> {
         drop(self.stream);
         Self::ask(changes)
@@ -477,7 +477,7 @@ mod tests {
         assert!(!old.has_taken());
         let (old, new) = pair();
         (&old.stream).write_all(b"yours\n").unwrap();
-        // It has never read that: to the other end its connection was reset.
+        // The successor has never read that: to the other end its connection was reset.
         drop(new);
         assert!(!old.has_taken());
         // Its process hangs, and nobody knows where.

@@ -32,23 +32,23 @@ const LONGEST_WAIT: u64 = 60;
 const WINDOW: u16 = u16::MAX;
 const TTL: u8 = 64;
 
-/// Where a client stands in the wait queue.
+/// Standing of a client in the wait queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Its position, from 1.
+    /// Position of the client, from 1.
     pub position: usize,
-    /// When it is worth asking again.
+    /// Time after which it is worth asking again.
     pub wait: Duration,
 }
 
-/// What becomes of a segment that belongs to a connection of ours. It is not for the server.
+/// Answer to a segment of a connection of ours; the server does not get the segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The 503 goes to the client: this IP packet.
     Page(Vec<u8>),
     /// An acknowledgment goes to the client: this IP packet.
     Ack(Vec<u8>),
-    /// Nothing is to be said.
+    /// Nothing is to be sent.
     Nothing,
 }
 
@@ -74,7 +74,7 @@ impl Http503 {
         if !tcp.flags.has(Flags::SYN) || tcp.flags.0 & others.0 != 0 {
             return None;
         }
-        // What fits an Ethernet frame behind a plain IP header.
+        // Largest segment that fits an Ethernet frame behind a plain IP header.
         let mss: u16 = if syn.key.src().is_ipv4() { 1460 } else { 1440 };
         let [high, low] = mss.to_be_bytes();
         // Data in a SYN (RFC 7413) is not acknowledged, and so comes again.
@@ -83,8 +83,8 @@ impl Http503 {
         says.packet(syn, &[2, 4, high, low])
     }
 
-    /// What to do with a segment from a client; `None` if it belongs to no connection of ours, and is to go on.
-    /// `standing` is asked only for the 503 itself.
+    /// Answers a segment from a client; `None` if it belongs to no connection of ours, and is to go on. `standing`
+    /// is called only for the 503 itself.
     #[must_use]
     pub fn segment(&self, segment: &Header, standing: impl FnOnce(IpAddr) -> Standing) -> Option<Answer> {
         let tcp = http(segment)?;
@@ -93,7 +93,7 @@ impl Http503 {
         }
         let first = self.isn(segment) + 1;
         let acknowledged = tcp.ack.0.wrapping_sub(first.0) as usize;
-        // One beyond the answer for its FIN.
+        // The client's FIN is acknowledged one beyond the answer.
         if acknowledged > LENGTH + 1 {
             return None;
         }
@@ -151,7 +151,7 @@ fn page(standing: Standing) -> String {
     format!("{head}{page:<rest$}")
 }
 
-/// What we say to a client.
+/// Segment of ours to a client.
 struct Says<'a> {
     seq: SeqNum,
     ack: SeqNum,

@@ -1,4 +1,4 @@
-//! One direction of the box: a discipline, shaped or not, that can be exchanged while packets wait.
+//! Lane of the box: one direction with a discipline, shaped or not, that can be exchanged while packets wait.
 
 mod before;
 mod handover;
@@ -21,20 +21,20 @@ use super::watch::Watch;
 /// The link an observer assumes where none is told: fast enough for nothing to wait.
 const NOMINAL: ShaperConfig = ShaperConfig::new(Rate::from_kbps(1_000_000));
 
-/// What one direction is told to do.
+/// Settings of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneSettings {
     /// The link to imitate; `None` lets packets pass at once.
     pub link: Option<ShaperConfig>,
-    /// How the rate of the link is followed; `None` where it is as told.
+    /// Settings by which the rate of the link is followed; `None` where it is as told.
     pub follow: Option<FollowConfig>,
     /// The discipline of a shaped direction.
     pub discipline: Spec,
-    /// Follow and report, touch nothing: packets pass at once, the discipline is only shown them.
+    /// Follow connections and report: packets pass at once, the discipline is only shown them.
     pub observe: bool,
-    /// For hashing and tie-breaks.
+    /// Seed of hashes and tie-breaks.
     pub seed: u64,
-    /// Which side the users are on, for an observer without a link; a link says it itself.
+    /// Side of the users, for an observer without a link; a link says it itself.
     pub users: Side,
 }
 
@@ -55,13 +55,13 @@ impl LaneSettings {
     }
 }
 
-/// One direction of the box.
+/// Queue of one direction of the box.
 pub enum LinkQueue<P> {
-    /// Not shaped: what comes goes.
+    /// Unshaped queue: packets leave as they come.
     Open(Switch<P>),
-    /// Behind a rate.
+    /// Queue behind a rate.
     Shaped(Shaper<P, Switch<P>>),
-    /// Behind a rate that follows the link's.
+    /// Queue behind a rate that follows the link's.
     Followed(Box<Follow<P, Switch<P>>>),
     /// Looked at only.
     Watched(Watch<P>),
@@ -238,7 +238,7 @@ impl<P: Packet> Discipline<P> for Switch<P> {
     }
 }
 
-/// The same method of whichever lane it is.
+/// Calls one method on whichever lane it is.
 macro_rules! lane {
     ($lane:expr, $q:ident => $call:expr) => {
         match $lane {
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(lane.report(Instant::ZERO).counters.arrived, 9);
         assert!(lane.exchange(Instant::ZERO, &other, &mut v).is_empty());
         let ids: Vec<_> = std::iter::from_fn(|| lane.dequeue(Instant::ZERO, &mut v)).map(|p| p.id).collect();
-        // What a link of which nothing is known is tried with.
+        // A link of unknown rate is tried with two packets.
         assert_eq!(ids[..2], [0, 1]);
         assert_eq!(ids.len() + lane.backlog().packets, 9);
     }

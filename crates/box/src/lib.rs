@@ -70,5 +70,5 @@ pub use status::{DirectionStatus, Status};
 pub use watch::Watch;
 pub use watchdog::main as watchdog;
 
-/// Where running boxes keep their sockets and notes.
+/// Folder where running boxes keep their sockets and notes.
 pub const RUN_DIR: &str = "/run/narrows";

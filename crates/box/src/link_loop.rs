@@ -37,23 +37,23 @@ pub use orders::{Order, Orders};
 /// should; but under SCHED_FIFO a busy loop would take the machine.
 const IDLE_STEPS: u32 = 64;
 const BACKOFF: StdDuration = StdDuration::from_micros(200);
-/// With nothing to wait for but the watchdog's next sign of life.
+/// Longest wait: nothing is awaited but the watchdog's next sign of life.
 const LONG: StdDuration = StdDuration::from_nanos(BEAT.as_nanos());
 /// A gap between two steps that the watchdog may have taken for death.
 const LATE: Duration = Duration::from_millis(500);
-/// How long a box that was late waits for the watchdog's word.
+/// Time that a box that was late waits for the watchdog's word.
 const GIVE_UP: Duration = Duration::from_secs(2);
 
 /// End of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By order.
+    /// The loop was told to stop.
     Stopped,
     /// Another process has taken over.
     Replaced,
 }
 
-/// What of a link can be there before its packets can come: large tables, made while another process still handles
+/// Part of a link that can exist before its packets come: large tables, made while another process still handles
 /// them.
 pub struct Prepared {
     settings: Settings,
@@ -73,7 +73,7 @@ impl Prepared {
         prepared
     }
 
-    /// Who the users are, and their rates, are as the settings say from now on.
+    /// Reads users and their rates as the settings say.
     fn load_circuits(&mut self) {
         self.users.load(&self.settings.circuits);
         self.users.say(self.settings.user_prefixes());
@@ -81,7 +81,7 @@ impl Prepared {
     }
 }
 
-/// One link of a box in operation.
+/// A link of a box in operation.
 pub struct Live<C> {
     settings: Settings,
     engine: Engine<HeldPacket>,
@@ -95,16 +95,16 @@ pub struct Live<C> {
     missing: Vec<String>,
     idle: u32,
     watched: Watched,
-    /// When the last step began.
+    /// Time at which the last step began.
     stepped: Instant,
     /// Since when what comes in is discarded: until the watchdog says that it has not passed by.
     late: Option<Instant>,
-    /// How often traffic has passed by because the box did not answer.
+    /// Times that traffic has passed by because the box did not answer.
     bypassed: u64,
-    /// Who tells the rate of the link, and what was told.
+    /// Source of the link's rates, and the rates it told last, down and up.
     rates: Option<Rates>,
     told: [Option<Rate>; 2],
-    /// What the kernel may hold.
+    /// Room for packets in the kernel's queues.
     room: room::Room,
     /// Packets that passed by a full queue, down and up.
     accounts: [account::Account; 2],
@@ -151,7 +151,7 @@ impl<C: Channel> Live<C> {
         }
     }
 
-    /// Who the users are, and their rates, are as the settings say from now on.
+    /// Reads users and their rates as the settings say.
     fn load_circuits(&mut self) {
         self.users.load(&self.settings.circuits);
         self.users.say(self.settings.user_prefixes());
@@ -306,7 +306,7 @@ impl<C: Channel> Live<C> {
     }
 
     fn check_links(&mut self, tell: &mut dyn FnMut(Notice)) {
-        // Of names with an open ending none need be there.
+        // A name with an open ending need not match any interface.
         let lan = self.settings.lan.iter().filter(|name| !name.ends_with('*'));
         let names = lan.chain([&self.settings.wan]);
         // Asked without the lock that changes of any interface hold (RTNL): packets do not wait for those.

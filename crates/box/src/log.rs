@@ -18,7 +18,7 @@ const NOTICES: usize = 64;
 /// all day must not fill a disk.
 const BURST: u32 = 100;
 const EVERY: Duration = Duration::from_millis(500);
-/// How long a reader has for what was said last.
+/// Time that a reader has for what was said last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Notice of a running box.
@@ -41,7 +41,7 @@ pub struct Log {
     writer: JoinHandle<()>,
 }
 
-/// By which a thread says something.
+/// Channel by which a thread says something.
 #[derive(Clone, Debug)]
 pub struct Voice {
     tell: SyncSender<Notice>,
@@ -94,7 +94,7 @@ impl Log {
         self.voice.say(notice);
     }
 
-    /// The same for another thread.
+    /// Voice for another thread, into the same log.
     #[must_use]
     pub fn voice(&self) -> Voice {
         self.voice.clone()
@@ -120,7 +120,7 @@ fn tell_lost(lost: &AtomicU64, write: &mut impl FnMut(Notice)) {
 /// A token bucket: [`BURST`] at once, one more [`EVERY`] so often.
 struct Budget {
     left: u32,
-    /// Up to when tokens were given.
+    /// Time up to which tokens were given.
     given: Instant,
 }
 

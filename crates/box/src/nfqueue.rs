@@ -52,9 +52,9 @@ struct NfQueue {
 struct Numbers {
     /// The highest heard of.
     last: u32,
-    /// Those between that were not heard of.
+    /// Numbers in between that were not heard of.
     skipped: u64,
-    /// All, since this process listens.
+    /// All numbers since this process listens.
     total: u64,
 }
 
@@ -193,7 +193,7 @@ impl Nfqueue {
         Self { queues, spare: Vec::new(), errors, failed: None, lan: None, responder: None }
     }
 
-    /// The same, with the interface of the users named, to which this machine routes: needed for answering.
+    /// Names the interface of the users, to which this machine routes: needed for answering.
     #[must_use]
     pub fn routed_to(self, lan: &str) -> Self {
         Self { lan: Some(lan.to_owned()), ..self }
@@ -391,7 +391,7 @@ impl Channel for Nfqueue {
 /// The kernel's own account of its queues, from `/proc/net/netfilter/nfnetlink_queue`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelQueue {
-    /// Its number.
+    /// Number of the queue.
     pub number: u16,
     /// Packets held for us now.
     pub held: u64,
@@ -424,7 +424,7 @@ pub fn kernel_queues() -> io::Result<Vec<KernelQueue>> {
 }
 
 const ACCOUNT_PATH: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
-/// The same, open: it is root's to open.
+/// The open file of the account, which only root may open.
 static ACCOUNT: OnceLock<fs::File> = OnceLock::new();
 
 /// Opens the account for [`kernel_queues`] to come, which may then be called by another user, about the network
@@ -504,7 +504,7 @@ mod tests {
             verdicts.extend_from_slice(&heard[..len]);
         }
         assert_eq!(verdicts.len(), gathered);
-        // What is no want of room is an error.
+        // An error that is not want of room is told.
         drop(kernel);
         queue.say(2, netlink::DROP, None).unwrap();
         assert!(queue.flush().is_err());

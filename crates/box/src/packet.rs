@@ -64,22 +64,22 @@ pub struct HeldPacket {
     pub(super) dirty: bool,
     /// Whether its sender is answered if it is refused.
     pub(super) answerable: bool,
-    /// Where the IP header begins in `bytes`.
+    /// Offset of the IP header in `bytes`.
     pub(super) ip_at: u16,
     /// The headers.
     pub(super) header: Header,
-    /// What the frame shows of the user.
+    /// Link-layer address of the user, as far as the frame shows it.
     pub(super) link: LinkAddress,
     /// The user, where more is known than its address.
     pub(super) user: Option<User>,
-    /// By what sight remembers it.
+    /// Mark by which sight remembers the packet.
     pub(super) mark: Mark,
     /// The packet, with its link-layer header if `ip_at` is above zero.
     pub(super) bytes: Vec<u8>,
 }
 
 impl HeldPacket {
-    /// One that nobody is answered for, of the bytes of an IP packet.
+    /// Test packet from the bytes of an IP packet; never answered with 503.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn of_bytes(id: u32, direction: Direction, bytes: Vec<u8>) -> Self {
         Self {
@@ -96,13 +96,13 @@ impl HeldPacket {
         }
     }
 
-    /// One of a whole frame; `None` if it is to be discarded.
+    /// The packet of a whole frame; `None` if it is to be discarded.
     pub(super) fn of_frame(bytes: Vec<u8>, direction: Direction, errors: &mut ErrorCounters) -> Option<Self> {
         let ip_at = frame::ip_offset(&bytes).unwrap_or(ETHERNET.min(bytes.len()));
         let (header, is_sound) = header_of_frame(&bytes, ip_at);
         errors.malformed += u64::from(!is_sound);
-        // It says it is longer than its frame. A router discards such (RFC 1812, section 5.2.2); the link must not
-        // wait for bytes that never come.
+        // The header claims more bytes than the frame has. A router discards such a packet (RFC 1812, section
+        // 5.2.2); the link must not wait for bytes that never come.
         if header.len.0 > (bytes.len() - ip_at) as u64 {
             errors.malformed += 1;
             return None;
@@ -171,7 +171,7 @@ const COPIED: usize = 65_531;
 /// Protocol of what is no IP or contradicts itself (IANA keeps the number free). It is one flow of its user.
 const UNREADABLE: Proto = Proto(255);
 
-/// Reads the headers of an IP packet that has come without its frame, and tells whether they are sound. The length is
+/// Reads the headers of an IP packet that came without its frame, and tells whether they are sound. The length is
 /// that of the kernel's packet, whatever the headers say.
 pub(super) fn header_of_packet(bytes: &[u8], mac: Option<Mac>) -> (Header, bool) {
     let read = narrows_wire::parse(bytes).ok();
@@ -218,7 +218,7 @@ fn unreadable(bytes: &[u8], macs: [Option<Mac>; 2]) -> Header {
     Header { key: FlowKey::new(src, dst, 0, 0, UNREADABLE), ..Header::default() }
 }
 
-/// What a frame shows of its user: the sender on the way up, the receiver on the way down.
+/// Link-layer address of the user in a frame: of the sender on the way up, of the receiver on the way down.
 fn link_of(frame: &[u8], direction: Direction) -> LinkAddress {
     let mac_at = if direction == Direction::Up { 6 } else { 0 };
     let mac = frame.get(mac_at..mac_at + 6).and_then(|mac| mac.try_into().ok()).map(Mac);

@@ -76,7 +76,7 @@ impl Port {
 /// A back end on two interfaces, joined by nothing but this box.
 #[derive(Debug)]
 pub struct PacketPair {
-    /// Where packets of each direction come in: the wide network's interface for down, the users' for up.
+    /// Ports by which packets of each direction come in: the wide network's interface for down, the users' for up.
     ports: [Port; 2],
     errors: ErrorCounters,
 }
@@ -111,7 +111,7 @@ impl PacketPair {
         &mut self.ports[direction.other() as usize].outgoing
     }
 
-    /// One received datagram becomes packets to queue.
+    /// Takes in a received datagram as packets to queue.
     fn take_in(
         datagram: &[u8],
         vlan: Option<(u16, u16)>,

@@ -39,9 +39,9 @@ const SCRIPT: &str = include_str!("page/dashboard.js");
 const READERS: usize = 64;
 /// Readers of this machine at a time, who have places of their own: monitors of the box are among them.
 const READERS_HERE: usize = 64;
-/// How long a reader may take to ask.
+/// Time that a reader may take to ask.
 const ASKING: Duration = Duration::from_secs(5);
-/// How long a connection lasts at most.
+/// Longest time of a connection.
 const CONNECTION: Duration = Duration::from_secs(30);
 /// Threads that wait for the engine's answer.
 const WAITING: usize = 4;
@@ -109,7 +109,7 @@ async fn accept(listener: TcpListener, publisher: Arc<StatusPublisher>) {
     }
 }
 
-/// Where answers come from.
+/// Source of answers.
 #[derive(Clone)]
 struct Source {
     publisher: Arc<StatusPublisher>,
@@ -190,7 +190,7 @@ async fn answer(
     Ok(response.unwrap_or_default())
 }
 
-/// Of which link and from when on history is asked for: `link=north&since=12.5`.
+/// Link and time from which on history is asked for: `link=north&since=12.5`.
 fn asked(query: Option<&str>) -> (Option<String>, f64) {
     let value = |key: &str| {
         let pairs = query.unwrap_or_default().split('&');
@@ -217,7 +217,7 @@ fn missing(text: &str) -> Option<String> {
     all.find(|notice| ["interface ", "link "].iter().any(|what| notice.starts_with(what))).cloned()
 }
 
-/// What a reader may see who does not see all.
+/// Status for a reader with limited view: totals, and its own place in the queue.
 fn for_reader(text: &str, reader: IpAddr) -> String {
     let Ok(mut status) = serde_json::from_str::<Status>(text) else { return "{}".to_owned() };
     for link in status.each_mut() {

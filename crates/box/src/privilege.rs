@@ -1,4 +1,4 @@
-//! What the box may do: asked for before anything is touched, given up when it is no longer needed.
+//! Privileges of the box: asked for before anything is touched, given up when they are no longer needed.
 
 use std::fs::Metadata;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +13,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{Gid, Uid, User, fchownat};
 use serde::{Deserialize, Serialize};
 
-/// Whom a box becomes where there is such a user and no other is named: packages make it.
+/// User that a box becomes where there is such a user and no other is named: packages make it.
 pub const USER: &str = "narrows";
 
 /// A user who is not root.
@@ -40,7 +40,8 @@ impl Identity {
         }
     }
 
-    /// Why this process may not become another user, if so: a container or a service manager has taken that away.
+    /// Reason why this process may not become another user, if so: a container or a service manager has taken that
+    /// away.
     pub fn obstacle() -> Option<String> {
         let needed = [Capability::CAP_SETUID, Capability::CAP_SETGID, Capability::CAP_CHOWN];
         let lacks = |c: &Capability| !caps::has_cap(None, CapSet::Effective, *c).unwrap_or(false);

@@ -24,14 +24,14 @@ use super::privilege;
 
 /// The most that is read of a file, or taken of a datagram.
 const MOST: usize = 4096;
-/// How often a file is looked at.
+/// Time between two looks at a file.
 const EVERY: Duration = Duration::from_secs(1);
 /// Between two warnings: a script that is broken must not fill a disk.
 const WARNINGS: Duration = Duration::from_secs(60);
 /// Rates that may wait for the engine.
 const NEWS: usize = 16;
 
-/// Where rates come from.
+/// Source of rates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateFrom {
     /// A file, which others write.
@@ -63,7 +63,7 @@ impl fmt::Display for RateFrom {
     }
 }
 
-/// What a line says; `None` if nothing.
+/// Understands a line; `None` if it is empty or a comment.
 pub fn parse(line: &str) -> Result<Option<(Direction, Rate)>, String> {
     let wrong = |why: &str| {
         let start: String = line.chars().take(60).collect();
@@ -87,7 +87,7 @@ pub fn parse(line: &str) -> Result<Option<(Direction, Rate)>, String> {
     }
 }
 
-/// What was heard.
+/// News from the source of rates.
 #[derive(Debug)]
 pub enum RateNews {
     /// The link carries so much.
@@ -131,7 +131,7 @@ impl Rates {
         Ok(Self { heard, socket: path })
     }
 
-    /// What was heard since.
+    /// News since the last call.
     pub fn heard(&self) -> impl Iterator<Item = RateNews> {
         self.heard.try_iter()
     }
@@ -310,7 +310,7 @@ mod tests {
         say("down 2mbit\nup 500kbit\n");
         assert!(matches!(next(&rates), RateNews::Rate(Direction::Down, r) if r == Rate::from_kbps(2000)));
         assert!(matches!(next(&rates), RateNews::Rate(Direction::Up, r) if r == Rate::from_kbps(500)));
-        // Of many bad lines one is told.
+        // One of many bad lines is reported.
         (0..50).for_each(|_| say("fast"));
         say("up 400kbit");
         let RateNews::Warning(text) = next(&rates) else { panic!("no warning") };

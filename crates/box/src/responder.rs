@@ -27,14 +27,14 @@ const LINGER: Duration = Duration::from_secs(120);
 /// Clients remembered in each of two generations, against a flood.
 const MOST_KNOWN: usize = 4096;
 
-/// What refused clients were told of their standing, of late.
+/// Standings recently told to refused clients.
 #[derive(Debug, Default)]
 struct Told {
     young: HashMap<IpAddr, Standing>,
     old: HashMap<IpAddr, Standing>,
-    /// When `young` was begun.
+    /// Time at which `young` was begun.
     begun: Instant,
-    /// What was told last.
+    /// Standing that was told last.
     last: Option<Standing>,
 }
 
@@ -48,7 +48,7 @@ impl Told {
         self.last = Some(standing);
     }
 
-    /// Where a client stands. One that is not known was refused before those who are, or a flood has hidden it: it
+    /// Standing of a client. An unknown client was refused before those who are known, or a flood has hidden it: it
     /// hears what was told last.
     fn of(&self, client: IpAddr) -> Standing {
         let known = self.young.get(&client).or_else(|| self.old.get(&client)).copied();
@@ -140,8 +140,8 @@ impl Responder {
         }
     }
 
-    /// A packet on its way to the wide network has come. Returns whether it belongs to a connection answered here: then
-    /// nobody else may see it.
+    /// Takes a packet on its way to the wide network if it belongs to a connection answered here. Returns whether
+    /// it does: then it must go no further.
     pub fn takes(&mut self, now: Instant, header: &Header) -> bool {
         if self.last_refused.is_none_or(|t| now.since(t) > LINGER) {
             return false;
@@ -223,14 +223,14 @@ mod tests {
         let (mut told, now) = (Told::default(), Instant::ZERO);
         for n in 0..60_000 {
             told.note(now, client(n), standing(n.into()));
-            // One who asks again now and then is not forgotten for them.
+            // A client that asks again now and then is not forgotten for the others.
             if n % 4000 == 0 {
                 told.note(now, client(7), standing(2));
             }
             assert!(told.young.len() + told.old.len() <= 2 * MOST_KNOWN);
         }
         assert_eq!(told.of(client(7)), standing(2));
-        // What was told long ago is forgotten when others are refused.
+        // Standings told long ago are forgotten when other clients are refused.
         let later = now + LINGER + LINGER;
         told.note(later, client(1), standing(1));
         told.note(later + LINGER + LINGER, client(2), standing(1));

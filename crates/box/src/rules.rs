@@ -18,7 +18,7 @@ use nft::Queueing;
 /// Prefix of every chain of ours; in small letters, of every table.
 pub const CHAIN_PREFIX: &str = "NARROWS-";
 
-/// Who keeps the rules, as people say it.
+/// Keeper of the rules, as people write it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// nf_tables where it can queue packets, else iptables.
@@ -42,7 +42,7 @@ impl FromStr for Filter {
     }
 }
 
-/// What puts rules in.
+/// Tool that puts rules in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tool {
     /// nf_tables, for all versions of IP.
@@ -87,7 +87,7 @@ impl Tool {
         nft.into_iter().chain(iptables.into_iter().flatten()).collect()
     }
 
-    /// These tools in a few words.
+    /// Names the tools in a few words.
     #[must_use]
     pub fn list(tools: &[Self]) -> String {
         tools.iter().map(Self::to_string).collect::<Vec<_>>().join(" and ")
@@ -99,7 +99,7 @@ impl Tool {
         matches!(tools, [Self::Nft(_)] | [_, _, ..])
     }
 
-    /// What people find rules by.
+    /// Name by which people find the rules.
     #[must_use]
     pub fn place(&self, chain: &str) -> String {
         match self {
@@ -132,7 +132,7 @@ impl Tool {
         }
     }
 
-    /// What rules of ours are called that stand here; with `with_rules` without tables that are empty.
+    /// Names of the box's rules that exist now; with `with_rules` without tables that are empty.
     ///
     /// # Errors
     /// If the packet filter cannot be asked.
@@ -180,7 +180,7 @@ pub fn dropping() -> Vec<String> {
     nft::dropping().into_iter().chain(iptables::dropping()).collect()
 }
 
-/// What is to be queued.
+/// Rules that lead packets to the box's queues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Interfaces of the users; `*` at the end stands for any ending.
@@ -191,9 +191,9 @@ pub struct Rules {
     pub queue: u16,
     /// All interfaces are ports of one bridge.
     pub bridged: bool,
-    /// Also the router's own traffic over `wan`.
+    /// Whether the router's own traffic over `wan` is queued too.
     pub local: bool,
-    /// Who owns the rules, for people who list them.
+    /// Owner of the rules, for people who list them.
     pub owner: String,
 }
 
@@ -206,7 +206,7 @@ impl Rules {
         Self { lan, wan: "wan0".to_owned(), queue: 0, bridged, local: !bridged, owner }
     }
 
-    /// What they are called.
+    /// Name of the chain.
     #[must_use]
     pub fn chain(&self) -> String {
         format!("{CHAIN_PREFIX}{}", self.queue)

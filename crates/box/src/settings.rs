@@ -33,9 +33,9 @@ const GREATEST: Rate = Rate::from_kbps(10_000_000);
 /// A discipline with the text that named it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedSpec {
-    /// As given.
+    /// Text as given.
     pub text: String,
-    /// As understood.
+    /// Settings as understood.
     pub spec: Spec,
 }
 
@@ -46,15 +46,15 @@ impl FromStr for NamedSpec {
     }
 }
 
-/// Where packets come in.
+/// Source of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendKind {
-    /// From the kernel's forwarding path, through NFQUEUE.
+    /// The kernel's forwarding path, through NFQUEUE.
     #[default]
     Nfqueue,
-    /// From two packet sockets: the box itself joins the two interfaces.
+    /// Two packet sockets: the box itself joins the two interfaces.
     Packet,
-    /// From two ports of a bridge, by AF_XDP.
+    /// Two ports of a bridge, by AF_XDP.
     Xdp,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for BackendKind {
 }
 
 impl Options {
-    /// One direction, and the text of its discipline.
+    /// Settings of one direction, and the text of its discipline.
     fn lane(&self, direction: Direction, seed: u64) -> anyhow::Result<(LaneSettings, String)> {
         let (rate, own, users) = match direction {
             Direction::Down => (self.down, &self.down_discipline, Side::Destination),
@@ -209,7 +209,7 @@ pub fn default_path(lan: &str, wan: &str) -> PathBuf {
     Path::new(super::RUN_DIR).join(format!("{lan}-{wan}.sock"))
 }
 
-/// What a box does, checked.
+/// Settings of a box, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Name of the link among several.
@@ -232,7 +232,7 @@ pub struct Settings {
     pub rules: Filter,
     /// The router's own traffic over `wan` is queued too.
     pub local: bool,
-    /// Follow and report, touch nothing.
+    /// Follow connections and report, and let packets pass unchanged.
     pub observe: bool,
     /// Run before ordinary programs.
     pub realtime: bool,
@@ -261,7 +261,7 @@ impl Settings {
         self.lan.join(", ")
     }
 
-    /// One direction in a few words, for people.
+    /// Describes a direction in a few words, for people.
     #[must_use]
     pub fn describe(&self, direction: usize) -> String {
         let (text, lane) = (&self.texts[direction], &self.lanes[direction]);
@@ -291,7 +291,7 @@ impl Settings {
         lanes
     }
 
-    /// How many leading bits of an IPv6 address are a user's, down and up, where a discipline says so.
+    /// Leading bits of an IPv6 address that are a user's, down and up, where a discipline says so.
     pub fn user_prefixes(&self) -> [Option<u8>; 2] {
         self.lanes.each_ref().map(|lane| lane.discipline.user_prefix())
     }

@@ -41,7 +41,7 @@ pub use self::record::BYTES_PER_FLOW;
 /// Bits of an IPv6 address that are the user's where nothing else is known (RFC 6177: a site has at least so many).
 const IPV6_PREFIX: u8 = 64;
 
-/// What a packet in the box is remembered by; before it has been looked at, where to look.
+/// Place at which sight remembers a packet; before its arrival is noted, a hint where to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     slot: u32,
@@ -54,7 +54,7 @@ impl Default for Mark {
     }
 }
 
-/// See the head of the file.
+/// Follower of all connections that pass the box: what they do, who stalls, and why.
 #[derive(Debug)]
 pub struct Sight {
     table: Table,
@@ -63,13 +63,13 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// One that has seen nothing. `seed` is for hashing.
+    /// Makes a sight that has seen nothing. `seed` is for hashing.
     #[must_use]
     pub fn new(now: Instant, seed: u64) -> Self {
         Self { table: Table::new(seed), book: Book::new(now), sweep: Sweep::new(now) }
     }
 
-    /// A packet has come; the mark goes with it.
+    /// Notes the arrival of a packet; the mark goes with it.
     pub fn arrived(
         &mut self,
         now: Instant,
@@ -91,7 +91,7 @@ impl Sight {
         }
     }
 
-    /// Where to look for what is known of a packet's connection.
+    /// Place at which a packet's connection would be known.
     pub fn place(&self, direction: Direction, header: &Header) -> Mark {
         Mark { slot: self.table.bucket(&down(direction, header)), came: Micros::default() }
     }
@@ -101,7 +101,7 @@ impl Sight {
         self.table.fetch(place.slot);
     }
 
-    /// The same as [`Sight::arrived`], of a packet whose [`Sight::place`] is known.
+    /// Notes the arrival of a packet whose [`Sight::place`] is known.
     pub fn arrived_at(
         &mut self,
         place: Mark,

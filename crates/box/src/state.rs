@@ -1,5 +1,5 @@
-//! What a box changed on this machine, noted before it is changed, so that the next start can undo what a killed box
-//! left.
+//! Changes that a box makes on this machine, noted before they are made, so that the next start can undo those of a
+//! killed box.
 //!
 //! One file per box, named by its network namespace and interfaces. A living box holds a lock on its file; the kernel
 //! takes the lock away however the box dies. A file with content and without a lock is what a dead box left.
@@ -28,7 +28,7 @@ use super::privilege::Identity;
 use super::rules::{self, Tool};
 use super::sysctl::{self, Sysctl};
 
-/// What was changed, and how it was before.
+/// Changes of one box, and how things were before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changes {
@@ -43,13 +43,13 @@ pub struct Changes {
     pub wan: String,
     /// Whether it holds both interfaces for itself (packet sockets).
     pub exclusive: bool,
-    /// Its chain of rules.
+    /// Name of its chain of rules.
     pub chain: Option<String>,
     /// The bridge its watchdog may put in its place.
     pub bridge: Option<String>,
     /// Kernel settings before.
     pub sysctls: Vec<Sysctl>,
-    /// Its control socket.
+    /// Path of its control socket.
     pub control: PathBuf,
     /// Owner of the file, where these were read from one.
     #[serde(skip)]
@@ -152,7 +152,7 @@ pub struct Claim {
     file: Flock<File>,
     path: PathBuf,
     changes: Changes,
-    /// What writes the file meanwhile.
+    /// Thread that writes the file.
     writing: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
@@ -301,7 +301,7 @@ pub fn path_of(dir: &Path, lan: &str, wan: &str) -> anyhow::Result<PathBuf> {
     Ok(dir.join(format!("{}{}-{}.json", prefix()?, pair[0], pair[1])))
 }
 
-/// How long a state file may be locked by a process that only looks whether a box lives, or that has just let go.
+/// Time for which a process may lock a state file that only looks whether a box lives, or that has just let go.
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// Opens a state file and locks it, made if there is none.
@@ -402,7 +402,7 @@ fn is_held(path: &Path) -> bool {
     Flock::lock(file, FlockArg::LockSharedNonblock).is_err()
 }
 
-/// What the boxes living in this network namespace have noted.
+/// Notes of the boxes living in this network namespace.
 ///
 /// # Errors
 /// If the namespace cannot be told.
@@ -432,7 +432,7 @@ fn refused(path: &Path, error: &anyhow::Error) -> String {
     )
 }
 
-/// What dead boxes have left in this network namespace, for people.
+/// Leftovers of dead boxes in this network namespace, a sentence each.
 ///
 /// # Errors
 /// If the packet filter cannot be asked.

@@ -11,11 +11,11 @@ use super::sight::SightJson;
 pub struct Status {
     /// Version of this program.
     pub version: String,
-    /// Its process.
+    /// Number of the box's process.
     pub pid: u32,
     /// Seconds since packets are handled.
     pub uptime_s: f64,
-    /// What the link is called among several.
+    /// Name of the link among several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Interfaces of the users.
@@ -24,14 +24,14 @@ pub struct Status {
     pub wan: String,
     /// `nfqueue` or `packet`.
     pub backend: String,
-    /// Who keeps the rules that lead packets here, as `nftables`; empty with packet sockets.
+    /// Tool that keeps the rules that lead packets here, as `nftables`; empty with packet sockets.
     #[serde(default)]
     pub rules: String,
     /// Whether the box only looks on.
     pub observe: bool,
-    /// From the wide network to the users.
+    /// Direction from the wide network to the users.
     pub down: DirectionStatus,
-    /// From the users to the wide network.
+    /// Direction from the users to the wide network.
     pub up: DirectionStatus,
     /// Packets that contradicted themselves. They waited with what else of their user cannot be read; those longer than
     /// their frame were discarded.
@@ -45,21 +45,21 @@ pub struct Status {
     /// Connections to port 80 that were answered 503 (`http_503`).
     #[serde(default)]
     pub answered_503: u64,
-    /// How often traffic has passed by the box because it did not answer.
+    /// Times that traffic has passed by the box because it did not answer.
     #[serde(default)]
     pub bypassed: u64,
-    /// Who stalls, and why.
+    /// Stalls: who has them, and why.
     #[serde(default)]
     pub sight: SightJson,
-    /// What is wrong at present, for people: a missing interface, a settings file that was refused.
+    /// Troubles at present, for people: a missing interface, a settings file that was refused.
     pub notices: Vec<String>,
-    /// Of a box with several links each of them; what stands beside it is of the whole box then, and no link's.
+    /// Status of each link of a box with several; the fields beside it then tell of the whole box.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Self>,
 }
 
 impl Status {
-    /// What the link is called: by its name, or by its interfaces.
+    /// Name of the link: as given, or by its interfaces.
     #[must_use]
     pub fn called(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{}-{}", self.lan, self.wan))
@@ -84,13 +84,13 @@ impl Status {
         all
     }
 
-    /// The same, to be changed.
+    /// Every link, to be changed: the box itself where it has one.
     pub fn each_mut(&mut self) -> &mut [Self] {
         if self.links.is_empty() { std::slice::from_mut(self) } else { &mut self.links }
     }
 }
 
-/// One direction.
+/// Status of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionStatus {
     /// Rate of the link, as told or as believed; `None` if packets pass at once.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules;
 
-/// One setting and its value before.
+/// A kernel setting and its value before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sysctl {
     /// The file that shows it.
@@ -20,11 +20,11 @@ pub struct Sysctl {
 }
 
 const BRIDGE: &str = "/proc/sys/net/bridge";
-/// So that packets are shown to the packet filter at all.
+/// Settings that show bridged packets to the packet filter at all.
 const CALLS: [&str; 2] = ["bridge-nf-call-iptables", "bridge-nf-call-ip6tables"];
 
-/// What must be changed for packets of a bridge to be queued, not changed yet. `inherited` are changes that other
-/// living boxes have made: they are shared, and undone by the last.
+/// Changes needed for packets of a bridge to be queued, not made yet. `inherited` are changes that other living
+/// boxes have made: they are shared, and undone by the last.
 ///
 /// # Errors
 /// If this kernel cannot show bridged packets to its packet filter, with the remedy.
@@ -49,8 +49,8 @@ pub fn for_bridge(inherited: &[Sysctl], ipv6: bool) -> anyhow::Result<Vec<Sysctl
     Ok(changes)
 }
 
-/// Why packets of a bridge had better not be shown to the packet filter: it would drop them, and those of every other
-/// bridge here. `None` also where they are shown already.
+/// Reason why packets of a bridge had better not be shown to the packet filter: it would drop them, and those of
+/// every other bridge here. `None` also where they are shown already.
 #[must_use]
 pub fn would_cut(ipv6: bool) -> Option<String> {
     let changes = for_bridge(&[], ipv6).ok()?;
@@ -70,7 +70,7 @@ pub fn would_cut(ipv6: bool) -> Option<String> {
     })
 }
 
-/// So that packets inside VLAN tags and PPPoE sessions are shown too. Off by default.
+/// Settings that show packets inside VLAN tags and PPPoE sessions too. Off by default.
 const TAGGED: [&str; 2] = ["bridge-nf-filter-vlan-tagged", "bridge-nf-filter-pppoe-tagged"];
 
 /// The change of one of these; a kernel that has not got it shows none.

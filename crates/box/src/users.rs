@@ -45,7 +45,7 @@ pub struct UserMap {
     learned: Learned,
     hosts: Arc<UserHosts>,
     newcomers: Newcomers,
-    /// How many leading bits of an IPv6 address a setting says are a user's, down and up.
+    /// Leading bits of an IPv6 address that a setting says are a user's, down and up.
     said: [Option<u8>; 2],
 }
 

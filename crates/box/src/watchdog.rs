@@ -25,30 +25,30 @@ use super::privilege::Identity;
 
 pub use process::main;
 
-/// How long a loop may be silent. With what it takes to let traffic pass, a second's pause at most.
+/// Time for which a loop may be silent. With what it takes to let traffic pass, a second's pause at most.
 pub const LIMIT: Duration = Duration::from_millis(900);
-/// How often it says that it lives, at least.
+/// Time between two signs of life, at most.
 pub const BEAT: narrows_units::Duration = narrows_units::Duration::from_millis(250);
-/// How often the watchdog looks whether the rules stand.
+/// Time between two looks of the watchdog whether the rules stand.
 const LOOK: Duration = Duration::from_secs(5);
 /// Least time between two looks where packets were gone; an interface that is down has them go all the time.
 const SOON: Duration = Duration::from_millis(500);
-/// How long the watchdog may take to go.
+/// Time that the watchdog may take to go.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the box tells in [`SIGN`] bytes, a word and the number of the link: it lives; it lives, has been late and wants
-/// to hear when its way is closed again; farewell, of all links; the link is let go, and no longer watched; it lives,
-/// and packets it had were gone, as when its rules are flushed.
+/// Words of the box to its watchdog, each in [`SIGN`] bytes with the number of the link: the box lives; it lives,
+/// has been late, and wants to hear when its way is closed again; farewell, for all links; the link is let go, and
+/// no longer watched; the box lives, and packets it had were gone, as when its rules are flushed.
 const ALIVE: u8 = b'.';
 const LATE: u8 = b'l';
 const FAREWELL: u8 = b'q';
 const GONE: u8 = b'g';
 const LOST: u8 = b'r';
 const SIGN: usize = 3;
-/// What the watchdog says when it is ready to judge.
+/// Word of the watchdog when it is ready to judge.
 const READY: &str = "ready\n";
 
-/// What the box hears of its watchdog.
+/// Message of the watchdog to its box.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WatchdogMessage {
     /// The answer to one that was late. Its way is closed: what comes in from now on has not gone by.
@@ -57,9 +57,9 @@ pub enum WatchdogMessage {
     Passed(Duration),
     /// The link is let go: whatever it did to its rules, it does no more.
     LetGo,
-    /// Its rules were gone, or others stood behind them, and are back.
+    /// The link's rules were gone, or others stood behind them, and are back.
     Restored,
-    /// For people.
+    /// Message for people.
     Message(String),
 }
 
@@ -85,7 +85,7 @@ impl Process {
         let mut from = child.stdout.take().context("no pipe from the watchdog")?;
         writeln!(to, "{}", serde_json::to_string(&(bypasses, user))?)
             .context("the watchdog does not listen")?;
-        // It has given up what it need not do, and is ready to judge.
+        // The watchdog has given up needless privileges, and is ready to judge.
         let mut ready = [0; READY.len()];
         from.read_exact(&mut ready).context("the watchdog ended before it began")?;
         for fd in [to.as_fd(), from.as_fd()] {
@@ -99,13 +99,13 @@ impl Process {
     fn say(&mut self, word: u8, link: u16) -> io::Result<bool> {
         let [high, low] = link.to_be_bytes();
         match self.to.write(&[word, high, low]) {
-            // So few bytes go whole or not at all (pipe(7), PIPE_BUF).
+            // A pipe takes so few bytes whole or not at all (pipe(7), PIPE_BUF).
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
             other => other.map(|_| true),
         }
     }
 
-    /// What it has said since the last time, and of which link.
+    /// Messages since the last call, each with the number of its link.
     fn heard(&mut self) -> Vec<(u16, WatchdogMessage)> {
         let mut buffer = [0; 1024];
         while let Ok(n @ 1..) = self.from.read(&mut buffer) {
@@ -136,22 +136,22 @@ impl Process {
     }
 }
 
-/// What all links share.
+/// Part of the watchdog that all links share.
 #[derive(Debug)]
 struct Shared {
-    /// `None` where it was sent away, or is gone and cannot be started again.
+    /// Process of the watchdog; `None` where it was sent away, or is gone and cannot be started again.
     process: Option<Process>,
     links: Vec<Told>,
 }
 
-/// What is known of one link.
+/// Messages about one link.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// What was heard of it and not yet read.
+    /// Messages heard about the link and not yet read.
     heard: Vec<WatchdogMessage>,
-    /// It is let go: there are no more signs of it, so that no watchdog to come waits for the next.
+    /// Whether the link is let go: it gives no more signs of life, so that no later watchdog waits for the next.
     gone: bool,
-    /// The watchdog knows that.
+    /// Whether the watchdog knows that the link is let go.
     let_go: bool,
 }
 
@@ -187,7 +187,7 @@ impl Watchdog {
         Ok(Arc::new(Self { bypasses, shared: Mutex::new(Shared { process, links }) }))
     }
 
-    /// How traffic passes by this link.
+    /// Way on which traffic passes by this link.
     #[must_use]
     pub fn bypass(&self, link: u16) -> &Bypass {
         &self.bypasses[usize::from(link)]
@@ -267,7 +267,7 @@ impl Watchdog {
     }
 }
 
-/// One loop's hold on the watchdog.
+/// Hold of one loop on the watchdog.
 #[derive(Debug)]
 pub struct Watched {
     /// Shared by all links.
@@ -283,7 +283,7 @@ impl Watched {
         Self { watchdog, link, last: Instant::ZERO }
     }
 
-    /// How traffic passes by this link.
+    /// Way on which traffic passes by this link.
     #[must_use]
     pub fn bypass(&self) -> &Bypass {
         self.watchdog.bypass(self.link)
@@ -330,7 +330,7 @@ impl Watched {
         })
     }
 
-    /// What it has said of this link since the last time.
+    /// Messages about this link since the last call.
     pub fn heard(&mut self) -> Vec<WatchdogMessage> {
         let link = usize::from(self.link);
         let heard = self.watchdog.try_with(|shared| {
@@ -344,7 +344,7 @@ impl Watched {
     pub fn restart(&mut self) -> bool {
         let watchdog = &self.watchdog;
         let restarted = watchdog.try_with(|shared| {
-            // Whose privileges this thread has, it has.
+            // The new watchdog inherits the privileges of this thread.
             shared.process = Process::start(&watchdog.bypasses, None).ok();
             shared.process.is_some()
         });

@@ -21,7 +21,7 @@ use super::watchdog;
 
 /// Frames taken from each port in a step, so that a flood leaves time for the timers.
 const BATCH: usize = 64;
-/// How often it shows life, at most: each sign costs a line of another processor's cache.
+/// Time between two signs of life, at least: each sign costs a line of another processor's cache.
 const SIGN: Duration = Duration::from_millis(10);
 
 struct Port {
@@ -36,12 +36,12 @@ struct Port {
 
 /// A back end on two ports of a bridge.
 pub struct XdpPair {
-    /// Where packets of each direction come in: the wide network's interface for down, the users' for up.
+    /// Ports by which packets of each direction come in: the wide network's interface for down, the users' for up.
     ports: [Port; 2],
     gate: Gate,
     shown: Instant,
     errors: ErrorCounters,
-    /// An interface that has come back as another.
+    /// Reason why this pair can go on no longer: an interface of its name is another one now.
     changed: Option<String>,
 }
 
@@ -115,7 +115,7 @@ impl XdpPair {
         Ok(pair)
     }
 
-    /// For people.
+    /// Name of the mode for people.
     #[must_use]
     pub fn words(&self) -> String {
         let copies = self.ports.iter().filter(|port| !port.socket.is_zero_copy()).count();
@@ -221,7 +221,7 @@ impl Channel for XdpPair {
 
     fn close(mut self) -> io::Result<()> {
         self.gate.shut();
-        // What came before that nobody else forwards.
+        // Packets that came before the gate was shut: nobody else forwards them.
         let mut rest = Vec::new();
         for direction in Direction::BOTH {
             while self.receive_from(direction, &mut rest) {}

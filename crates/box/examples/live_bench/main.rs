@@ -1,4 +1,4 @@
-//! What the live box costs: packets and bits per second on one core, added delay, and how exactly it meets a rate,
+//! Cost of the live box: packets and bits per second on one core, added delay, and how exactly it meets a rate,
 //! beside plain kernel forwarding in the same run.
 //!
 //! ```text
@@ -29,7 +29,7 @@ use self::namespaces::{inside, ip, join, pin};
 
 const RECEIVER: &str = "10.77.0.2";
 const SENDER: &str = "10.78.0.2";
-/// How long each figure is measured.
+/// Time for which each figure is measured.
 const SPAN: Duration = Duration::from_secs(3);
 /// UDP payloads that make IP packets of 1500, 500 and 100 bytes.
 const LARGE: usize = 1472;
@@ -79,12 +79,12 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How the box's two interfaces belong together.
+/// Connection between the box's two interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Routed,
     Bridged,
-    /// By the box alone.
+    /// The box alone connects the interfaces.
     Apart,
 }
 
@@ -210,7 +210,7 @@ impl Bench {
         running.map_or(Ok(()), Running::stop)
     }
 
-    /// What goes through when as many packets as possible are sent.
+    /// Measures the traffic that goes through when as many packets as possible are sent.
     fn blast(&self, payload: usize, running: Option<&Running>) -> anyhow::Result<Blast> {
         let sink = inside(&self.ns("r"), 0, || UdpSocket::bind((RECEIVER, 9)));
         let _sink = join(sink)??;
@@ -240,7 +240,7 @@ impl Bench {
         let span = if running.is_some() { until - since } else { start.elapsed().as_secs_f64() };
         stop.store(true, Ordering::Relaxed);
         join(sender)??;
-        // What still waits should not be counted for the next.
+        // Packets that still wait should not be counted for the next run.
         std::thread::sleep(Duration::from_millis(300));
         let packets = (after - before) as f64;
         let of_core = running.map(|_| packets / (busy_after - busy));
@@ -367,8 +367,8 @@ impl Bench {
     }
 }
 
-/// How far, in packets, any run of arrivals is ahead of the rate: a reader that is woken late sees several at once, so
-/// this is an upper bound of what the box did.
+/// Largest lead of a run of arrivals over the rate, in packets: a reader that is woken late sees several at once,
+/// so this is an upper bound of what the box did.
 fn lead(arrivals: &[Instant], first: Instant, gap: f64) -> f64 {
     let (mut earliest, mut most) = (f64::MAX, 0.0f64);
     for (i, t) in arrivals.iter().enumerate() {
@@ -388,13 +388,13 @@ impl Drop for Bench {
     }
 }
 
-/// What went through.
+/// Throughput of one run.
 struct Blast {
     /// Packets a second.
     rate: f64,
-    /// The same of a core that does nothing else: by the time the box was given.
+    /// Packets a second of a core that does nothing else: by the time the box was given.
     of_core: Option<f64>,
-    /// How often some went by.
+    /// Times that packets passed by the box.
     gone_by: u64,
 }
 

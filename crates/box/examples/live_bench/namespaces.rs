@@ -39,7 +39,7 @@ pub fn inside<T: Send + 'static>(
     })
 }
 
-/// What a thread came to.
+/// Waits for a thread's result.
 pub fn join<T>(thread: JoinHandle<anyhow::Result<T>>) -> anyhow::Result<T> {
     thread.join().unwrap_or_else(|_| bail!("a thread of the bench failed"))
 }

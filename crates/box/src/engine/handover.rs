@@ -9,11 +9,11 @@ use super::{Engine, hand_on};
 use crate::backend::Backend;
 use crate::lane::LaneState;
 
-/// Both directions, down first.
+/// State of both directions, down first.
 pub type EngineState<P> = [LaneState<P>; 2];
 
 impl<P: Packet + Send + 'static> Engine<P> {
-    /// What the disciplines know of flows and users.
+    /// Knowledge of the disciplines about flows and users, down first.
     #[must_use]
     pub fn knowledge(&self, now: Instant) -> [Option<Vec<u8>>; 2] {
         Direction::BOTH.map(|d| self.driver.discipline(d).knowledge(now))
@@ -22,7 +22,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
     /// Takes all out; only [`Engine::resume`] can go on with it.
     ///
     /// # Errors
-    /// Those of the back end.
+    /// Errors of the back end.
     pub fn take_apart<B: Backend<Packet = P>>(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What a box that stops leaves for the next start: what it knew of flows. Traffic passes unqueued in between, so no
+//! File of flows that a box leaves for the next start when it stops. Traffic passes unqueued in between, so no
 //! packets are in it.
 //!
 //! It is left where the next start is said to come (`--replace`), as when a service manager restarts the box. It names
@@ -21,7 +21,7 @@ const FRESH: Duration = Duration::from_secs(60);
 #[derive(Serialize, Deserialize)]
 struct Content {
     format: u32,
-    /// Of the kernel: its clock begins anew with each.
+    /// Identifier of the kernel's boot: its clock begins anew with each.
     boot: String,
     at: Instant,
     lanes: [Option<Vec<u8>>; 2],

@@ -50,7 +50,7 @@ impl From<&HeldPacket> for Waiting {
 }
 
 impl Waiting {
-    /// `None` if it is no packet after all.
+    /// Reads the packet; `None` if the bytes are none.
     fn packet(self) -> Option<HeldPacket> {
         let ip_at = usize::from(self.ip_at);
         if ip_at > self.bytes.len() {

@@ -1,4 +1,4 @@
-//! What waited in another discipline before this one was put in its place.
+//! Packets that waited in another discipline before this one was put in its place.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,9 +11,9 @@ use narrows_wire::FlowKey;
 pub struct Before<P> {
     packets: VecDeque<P>,
     backlog: Backlog,
-    /// How many there are of each flow.
+    /// Number of packets of each flow.
     flows: BTreeMap<FlowKey, u32>,
-    /// The next is one that has come since, if there is any.
+    /// Whether the next packet is one that came later, if there is any.
     others_turn: bool,
 }
 
@@ -29,7 +29,7 @@ impl<P> Default for Before<P> {
 }
 
 impl<P: Packet> Before<P> {
-    /// These, in their order.
+    /// Takes over these packets in their order.
     pub fn new(packets: VecDeque<P>) -> Self {
         let mut before = Self::default();
         packets.iter().for_each(|packet| before.count(packet));
@@ -52,12 +52,12 @@ impl<P: Packet> Before<P> {
         }
     }
 
-    /// What waits here.
+    /// Packets and bytes that wait here.
     pub const fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// The next one to leave; `later` gives one that has come since.
+    /// Next packet to leave; `later` gives a packet that came later.
     pub fn next(&mut self, later: impl FnOnce() -> Option<P>) -> Option<P> {
         if self.packets.is_empty() {
             return later();

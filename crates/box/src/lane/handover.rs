@@ -10,11 +10,11 @@ use super::LinkQueue;
 /// All of a direction that another box needs to go on with it.
 #[derive(Debug)]
 pub struct LaneState<P> {
-    /// What the discipline knows.
+    /// Knowledge of the discipline about flows and users.
     pub knowledge: Option<Vec<u8>>,
-    /// When the link has sent everything handed to it so far.
+    /// Time at which the link has sent everything handed to it so far.
     pub free_at: Instant,
-    /// What waits, in the order in which it is to leave.
+    /// Packets that wait, in the order in which they are to leave.
     pub waiting: VecDeque<P>,
     /// Packets of the other direction that admission control holds, in order.
     pub held: Vec<P>,
@@ -28,7 +28,7 @@ impl<P> LaneState<P> {
 }
 
 impl<P: Packet + Send + 'static> LinkQueue<P> {
-    /// What the discipline knows, for another of its kind.
+    /// Knowledge of the discipline, for another of its kind.
     pub fn knowledge(&self, now: Instant) -> Option<Vec<u8>> {
         match self {
             Self::Open(_) => None,
@@ -62,7 +62,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
                 q.resume(free_at, !waiting.is_empty());
                 q.inner_mut().put_before(waiting);
             }
-            // What was thought of the link stays with the other: it is found anew in a few round trips.
+            // The estimate of the link stays behind: the new process finds it in a few round trips.
             Self::Followed(q) => {
                 let _ = knowledge.is_some_and(|k| q.import(now, k));
                 q.inner_mut().put_before(waiting);

@@ -3,7 +3,7 @@
 //! The kernel numbers a packet when it has room for it in the box's queue. One that finds the queue full passes without
 //! a number, so the rules count too: what they have sent and the kernel has not numbered has passed.
 
-/// See the head of the file.
+/// Account of one direction's packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Account {
     /// Packets that the rules had counted at the last look; `None` before the first.

@@ -8,7 +8,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Number of packets' times on the link that packets may wait: one is under way, one has its turn, two for rounding.
 const PACKETS: u64 = 4;
 
-/// How long packets of one direction wait without any that leaves.
+/// Time that packets of one direction wait without any that leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Since when they wait; `None` if none waits or one has left.

@@ -13,22 +13,22 @@ use crate::lane::LaneSettings;
 use crate::log::Notice;
 use crate::packet::Passage;
 
-/// What the link may need for packets that were not read yet: as long as the watchdog waits for the box.
+/// Time for which unread packets need room: as long as the watchdog waits for the box.
 const SPAN: Duration = Duration::from_secs(1);
 /// The smallest frame of Ethernet.
 const SMALL: Bytes = Bytes(64);
 /// Packets not yet read, at least: a burst that a box with other things to do for some milliseconds must not let pass.
 const LEAST: u64 = 512;
-/// And at most, also where there is no rate: the socket has no room for the copies of more.
+/// Most packets not yet read, also where there is no rate: the socket has no room for the copies of more.
 const MOST: u64 = 16_384;
 /// SYNs that admission control may hold of the other direction.
 const SYNS: u64 = 1024;
-/// How often people are told of packets that passed.
+/// Time between two messages about packets that passed.
 const MINUTE: Duration = Duration::from_secs(60);
-/// How often a rate that is followed, and what waits, is looked at.
+/// Time between two looks at a followed rate and at the packets that wait.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What the kernel was told, and when to tell it again.
+/// Room that the kernel was told, and when to tell it again.
 #[derive(Debug, Default)]
 pub struct Room {
     told: [u32; 2],
@@ -39,7 +39,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// It is looked at before the next packets.
+    /// Has the room looked at before the next packets.
     pub const fn renew(&mut self) {
         self.due = Instant::ZERO;
     }

@@ -16,7 +16,7 @@ const SAMPLES: usize = 720;
 /// Stalls that are kept.
 const STALLS: usize = 1000;
 
-/// One direction.
+/// Sample of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Flow {
     rate_bps: Option<u64>,
@@ -41,7 +41,7 @@ struct Sample {
     at_admission: usize,
 }
 
-/// What the dashboard is told.
+/// Answer to the dashboard.
 #[derive(Debug, Serialize)]
 struct Told<'a> {
     pace_s: u64,
@@ -53,11 +53,11 @@ struct Told<'a> {
 struct Kept {
     samples: VecDeque<Sample>,
     stalls: VecDeque<StallJson>,
-    /// Of the latest sample: its time, bytes sent, and goodput, of both directions.
+    /// Latest sample's time, bytes sent and goodput, of both directions.
     before: Option<(f64, [[u64; 2]; 2])>,
 }
 
-/// See the head of the file: by what links are called.
+/// History of each link by the link's name: its latest samples and stalls, a bounded number.
 #[derive(Debug, Default)]
 pub struct History(Mutex<BTreeMap<String, Kept>>);
 
@@ -69,8 +69,8 @@ impl History {
         status.each().iter().for_each(|link| all.entry(link.called()).or_default().take(link));
     }
 
-    /// What came after `at_s` on the link that is called so (without a name on the first), as JSON; of the stalls those
-    /// that `shown` lets through.
+    /// Samples and stalls after `at_s` of the named link (without a name, the first), as JSON; only stalls that
+    /// `shown` lets through.
     pub fn since(&self, link: Option<&str>, at_s: f64, shown: impl Fn(&StallJson) -> bool) -> String {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let nothing = Kept::default();

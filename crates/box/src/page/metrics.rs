@@ -12,7 +12,7 @@ use narrows_qdisc::Reason;
 
 use crate::{CauseJson, DirectionStatus, HistogramJson, SightJson, Status};
 
-/// What a scrape is told of the format.
+/// Format of the answer, as told to a scrape.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
@@ -25,7 +25,7 @@ enum Read {
     Histograms(fn(&Status) -> Vec<(Labels, &HistogramJson)>),
 }
 
-/// One metric, without the unit and `_total` at the end of its name.
+/// A metric, without the unit and `_total` at the end of its name.
 struct Metric {
     name: &'static str,
     unit: Option<Unit>,
@@ -89,7 +89,7 @@ fn of_the_box() -> Vec<Metric> {
         gauges("narrows_notices", "Notices in force: interfaces missing, settings refused", |s| {
             alone(s.notices.len() as f64)
         }),
-        counts("narrows_bypassed", "Times traffic passed by the box: it did not answer", |s| {
+        counts("narrows_bypassed", "Times that traffic passed by the box because it did not answer", |s| {
             alone(s.bypassed)
         }),
         counts(
@@ -101,9 +101,11 @@ fn of_the_box() -> Vec<Metric> {
                 with("kind", kinds.map(|(kind, n)| (kind.to_owned(), n)))
             },
         ),
-        counts("narrows_answered_503", "Connections to port 80 answered 503 in place of the server", |s| {
-            alone(s.answered_503)
-        }),
+        counts(
+            "narrows_answered_503",
+            "Connections to port 80 that the box answered with 503 in place of the server",
+            |s| alone(s.answered_503),
+        ),
     ]
 }
 
@@ -127,13 +129,13 @@ fn of_the_link() -> Vec<Metric> {
         counts("narrows_sent_packets", "Packets sent on the link", |s| {
             of_both(s, |d| Some(d.report.counters.sent))
         }),
-        counts("narrows_dropped_packets", "Packets dropped", dropped),
+        counts("narrows_dropped_packets", "Packets dropped by the discipline", dropped),
         counts(
             "narrows_suppressed_packets",
             "Retransmissions dropped whose original was still queued",
             |s| of_both(s, |d| Some(d.report.counters.suppressed)),
         ),
-        counts("narrows_marked_packets", "Packets marked CE", |s| {
+        counts("narrows_marked_packets", "Packets marked with congestion experienced (CE)", |s| {
             of_both(s, |d| Some(d.report.counters.marked))
         }),
         counts("narrows_refused_connections", "SYNs refused by admission control", |s| {
@@ -142,7 +144,7 @@ fn of_the_link() -> Vec<Metric> {
         gauges("narrows_backlog_packets", "Packets that wait for their turn in the queue", |s| {
             of_both(s, |d| Some(d.report.backlog.packets as f64))
         }),
-        gauges("narrows_loss_ratio", "Loss rate over the window of the discipline", |s| {
+        gauges("narrows_loss_ratio", "Loss rate over the window of the discipline, 0 to 1", |s| {
             of_both(s, |d| Some(f64::from(d.report.loss_ppm) / 1e6))
         }),
         gauges("narrows_waiting_users", "Users that wait for admission control", |s| {
@@ -162,23 +164,23 @@ fn of_the_link() -> Vec<Metric> {
     ]
 }
 
-/// The same in bytes.
+/// Bytes of each direction of the link.
 fn bytes_of_the_link() -> Vec<Metric> {
     let bytes = |name, help, read| Metric { name, unit: Some(Unit::Bytes), help, read };
     vec![
         bytes(
             "narrows_arrived",
-            "Bytes of IP packets that came",
+            "Bytes of IP packets that arrived to be queued",
             Read::Counts(|s| of_both(s, |d| Some(d.report.counters.arrived_bytes.0))),
         ),
         bytes(
             "narrows_sent",
-            "Bytes of IP packets that left",
+            "Bytes of IP packets sent on the link",
             Read::Counts(|s| of_both(s, |d| Some(d.report.counters.sent_bytes.0))),
         ),
         bytes(
             "narrows_goodput",
-            "New data acknowledged (TCP); of other protocols, all that left",
+            "Bytes of new data acknowledged (TCP), and all bytes of other protocols that left",
             Read::Counts(|s| {
                 let [down, up] = s.sight.goodput_bytes;
                 with("direction", [("down".to_owned(), down), ("up".to_owned(), up)])
@@ -206,7 +208,7 @@ fn of_the_network(s: &Status) -> impl Iterator<Item = &CauseJson> {
     s.sight.causes.iter().filter(|c| c.network)
 }
 
-/// Who stalls, and why.
+/// Stalls: who has them, and why.
 fn of_sight() -> Vec<Metric> {
     vec![
         gauges(
@@ -216,7 +218,7 @@ fn of_sight() -> Vec<Metric> {
         ),
         gauges(
             "narrows_users",
-            "Users seen in 15 minutes; that stalled in them; for over 5 s at once; that stall now",
+            "Users by kind: seen in the last 15 minutes, stalled in them, stalled for over 5 s at once, stalled now",
             |s| {
                 let SightJson { users_seen, users_stalled_lately, users_stalled_long, users_stalled, .. } =
                     s.sight;
@@ -250,11 +252,13 @@ fn of_sight() -> Vec<Metric> {
         ),
         seconds(
             "narrows_loss_stalled",
-            "Time in stalls by losses that ended, by the place of the loss, summed over connections",
+            "Time in ended stalls that losses caused, by the place of the loss, summed over connections",
             Read::Seconds(|s| with("place", s.sight.lost.iter().map(|l| (l.place.clone(), l.total_s)))),
         ),
-        counts("narrows_sender_timeouts", "Senders' timers that expired", |s| alone(s.sight.timeouts)),
-        counts("narrows_fast_retransmits", "Recoveries begun by ACKs", |s| alone(s.sight.fast_retransmits)),
+        counts("narrows_sender_timeouts", "Expiries of senders' timers", |s| alone(s.sight.timeouts)),
+        counts("narrows_fast_retransmits", "Recoveries of senders begun by ACKs, without a timeout", |s| {
+            alone(s.sight.fast_retransmits)
+        }),
         seconds("narrows_stall_length", "Lengths of stalls", Read::Histograms(|s| alone(&s.sight.stall_s))),
         seconds(
             "narrows_round_trip",

@@ -12,7 +12,7 @@ use super::{CHAIN_PREFIX, Rules, Tool};
 
 /// IPv4 first: `nft`-flavoured programs are second choice, because some kernels lack their compatibility.
 const CANDIDATES: [[&str; 2]; 2] = [["iptables-legacy", "iptables"], ["ip6tables-legacy", "ip6tables"]];
-/// Which tables the legacy programs have made.
+/// Files in which the kernel lists the tables that the legacy programs have made.
 const TABLES: [&str; 2] = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
 
 /// The programs that work on this machine: IPv4, and IPv6 if the machine has it.

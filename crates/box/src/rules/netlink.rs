@@ -15,28 +15,28 @@ use netlink_packet_netfilter::{
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send};
 
-/// More than any datagram of the kernel's: it fills at most 32 kB.
+/// Bytes of a buffer for any datagram of the kernel's: it fills at most 32 kB.
 const DATAGRAM: usize = 64 << 10;
 /// A list that others change while it is made is asked for again, this often.
 const PATIENCE: usize = 20;
 
-/// One change, or one question.
+/// Request for a change, or a question.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Of which kind of table.
+    /// Kind of table.
     pub family: Family,
-    /// What.
+    /// Message with the change or question.
     pub message: NfTablesMessage,
     /// `NLM_F_CREATE` and the like.
     pub flags: u16,
 }
 
-/// What becomes of changes the kernel has found good.
+/// Fate of changes that the kernel has found good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// They are made.
+    /// Changes are made.
     Commit,
-    /// Nothing: they were a trial.
+    /// Changes are dropped: they were a trial.
     Forget,
 }
 
@@ -100,7 +100,7 @@ impl Netlink {
         Err(io::Error::other("nf_tables is changed all the time"))
     }
 
-    /// `None` if it was changed meanwhile.
+    /// Lists once; `None` if the tables were changed meanwhile.
     fn list_once(&self, question: &Request) -> io::Result<Option<Vec<(Family, NfTablesMessage)>>> {
         let mut request = Vec::new();
         let message =
@@ -128,7 +128,7 @@ impl Netlink {
         Ok(None)
     }
 
-    /// What the kernel has answered; `None` if that was all.
+    /// Next answer of the kernel; `None` if that was all.
     fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
         loop {
             match recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{Netlink, Request, Then};
 use super::{CHAIN_PREFIX, Rules};
 
-/// Where our chains stand in their hooks. The last that has a name is connection tracking's helpers, at 300.
+/// Place of our chains in their hooks. The last that has a name is connection tracking's helpers, at 300.
 const PRIORITY: u32 = 1000;
 /// Length of an interface's name with its end (IFNAMSIZ).
 const NAME: usize = 16;
@@ -44,7 +44,7 @@ const NFTA_TARGET_INFO: u16 = 3;
 /// Revision of the target `NFQUEUE` that knows of flags (struct xt_NFQ_info_v3).
 const REVISION: u32 = 3;
 
-/// How this kernel says "into the queue": some are built with one and without the other.
+/// Form in which this kernel says "into the queue": some are built with one and without the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Queueing {
     /// The statement `queue` (nft_queue).
@@ -54,7 +54,7 @@ pub enum Queueing {
 }
 
 impl Queueing {
-    /// What this kernel has, found out by a trial that changes nothing.
+    /// Finds the queueing that this kernel has, by a trial that changes nothing.
     ///
     /// # Errors
     /// If it has neither, or nf_tables cannot be asked.
@@ -170,7 +170,7 @@ pub fn remove(chain: &str) -> anyhow::Result<bool> {
     removed().with_context(|| format!("nf_tables refused to remove table {name}"))
 }
 
-/// What our tables are called as chains; with `rules`, those that are not empty.
+/// Names of our tables as chains; with `with_rules`, of those that are not empty.
 ///
 /// # Errors
 /// If nf_tables cannot be asked.
@@ -311,7 +311,7 @@ const fn family(rules: &Rules) -> Family {
     if rules.bridged { Family::Bridge } else { Family::Inet }
 }
 
-/// One chain: in which hook, and which packets go into which queue.
+/// Chain of rules: its hook, and which packets go into which queue.
 struct Chain {
     name: &'static str,
     hook: InetHookNumber,
@@ -387,7 +387,7 @@ fn installation(rules: &Rules, queueing: Queueing) -> Vec<Request> {
     })
 }
 
-/// These rules, in chains that have the attributes of `place` besides.
+/// Changes that put these rules into chains with the attributes of `place` besides.
 fn changes(
     rules: &Rules,
     queueing: Queueing,

@@ -1,4 +1,4 @@
-//! One link: its thread, and the orders to it.
+//! Link of a running box: its thread, and the orders to it.
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,30 +36,30 @@ pub struct Link {
     pub name: Option<String>,
     /// Way of traffic that passes by the link.
     pub bypass: Bypass,
-    /// How packets reach it, for people.
+    /// Way on which packets reach the link, for people.
     pub way: String,
     pub publisher: Arc<StatusPublisher>,
-    /// Why it handles packets no longer, if so.
+    /// Reason why the link handles packets no longer, if so.
     pub ended: Option<String>,
     /// Hosts that it was told of.
     hosts: Option<Arc<UserHosts>>,
     orders: Sender<Order>,
     wake: Arc<EventFd>,
-    /// It begins when it has this.
+    /// Messages that let the thread begin.
     begin: Option<Sender<Begin>>,
-    /// How far it has come: once when it has given up its privileges, once when it handles packets.
+    /// Progress of the thread: told once when it has given up its privileges, once when it handles packets.
     reached: Receiver<anyhow::Result<()>>,
     /// Until it has been waited for.
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
-/// How far a thread is to come.
+/// Messages that let a thread go on.
 enum Begin {
-    /// It is watched by these; one that starts afresh handles packets.
+    /// Watchdog of the link: a link that starts afresh handles packets from here on.
     Watched(Watched),
-    /// One that goes on with another's link has what that has left.
+    /// State and descriptors that another process has left, for a link that goes on with them.
     With(Box<LinkState>, Vec<OwnedFd>),
-    /// That is its own now: it handles packets.
+    /// Ownership is confirmed: the link handles packets from here on.
     Go,
 }
 
@@ -74,7 +74,7 @@ struct Part {
     settings: Settings,
     flows: Option<FlowsFile>,
     publisher: Arc<StatusPublisher>,
-    /// Until it begins.
+    /// Monitor of the links, until the thread begins.
     monitor: Option<Monitor>,
     voice: LinkVoice,
     orders: Orders,
@@ -161,7 +161,7 @@ impl Link {
         self.name.as_ref().map_or_else(|| text.to_owned(), |name| format!("{name}{between}{text}"))
     }
 
-    /// Its name, for people.
+    /// Name of the link, for people.
     pub fn called(&self) -> &str {
         self.name.as_deref().unwrap_or("of this box")
     }
@@ -248,7 +248,7 @@ impl Link {
         if let Some(why) = &self.ended {
             return Err(why.clone());
         }
-        // One that hangs is not waited for by all that come after it.
+        // A thread that hangs has used up the time: the ones after it still get a moment each.
         let patience = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
         let called = self.called();
         let text = self.publisher.ask_within(patience).ok_or_else(|| {
@@ -257,7 +257,7 @@ impl Link {
         serde_json::from_str(&text).map_err(|e| format!("link {called}: {e}"))
     }
 
-    /// Its status, or one that says why there is none.
+    /// Status of the link, or one that says why there is none.
     pub fn status(&self, settings: &Settings, until: Instant) -> Status {
         self.answer(until).unwrap_or_else(|why| Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -374,7 +374,7 @@ fn prepare(settings: &Settings, user: Option<Identity>) -> anyhow::Result<()> {
     if settings.realtime {
         privilege::realtime()?;
     }
-    // What is refused to it is refused to all, which is told once.
+    // All threads are refused the same privileges: the main thread has reported it.
     privilege::keep_only_needed(user).map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! One link on this machine: its interfaces, how packets of it reach the box, and what was changed for that.
+//! Setup of a link on this machine: its interfaces, how its packets reach the box, and what was changed for that.
 
 use std::os::fd::OwnedFd;
 
@@ -23,24 +23,24 @@ use narrows_netio::links::Interface;
 /// A link.
 pub struct LinkSetup {
     pub settings: Settings,
-    /// What was changed; nothing before anything is, and when another process has taken over.
+    /// Note of the changes made; none before anything is changed, and when another process has taken over.
     pub claim: Option<Claim>,
     pub tools: Vec<Tool>,
-    /// Of the users' interfaces those that are there.
+    /// Interfaces of the users that exist now.
     lan: Vec<Interface>,
     wan: Interface,
     pub bridged: bool,
 }
 
-/// How packets reach a box.
+/// Way on which packets reach a box.
 pub struct Way<C> {
     pub channel: C,
     pub bypass: Bypass,
-    /// For people.
+    /// Name of the way for people.
     pub words: String,
 }
 
-/// What makes a way for packets of descriptors and numbers that another process has left.
+/// Makes a channel of the descriptors and numbers that another process has left.
 pub type Resume<C> = Box<dyn FnOnce(Vec<OwnedFd>, &[u32]) -> anyhow::Result<C> + Send>;
 
 /// The interfaces of a link as they are: those of the users, and that of the wide network. Of names with an open ending
@@ -98,8 +98,8 @@ pub fn bridged(settings: &Settings, lan: &[Interface], wan: &Interface) -> anyho
     }
 }
 
-/// Why a box on a bridge with these tools would cut bridges, if so. A table of family bridge sees its packets without
-/// any change for others.
+/// Reason why a box on a bridge with these tools would cut bridges, if so. A table of family bridge sees its
+/// packets without any change for others.
 pub fn bridges_cut(bridged: bool, tools: &[Tool]) -> Option<String> {
     if !bridged || matches!(tools, [] | [Tool::Nft(_)]) { None } else { sysctl::would_cut(tools.len() > 1) }
 }
@@ -130,7 +130,7 @@ impl LinkSetup {
         format!("{} <-> {}", self.settings.users(), self.settings.wan)
     }
 
-    /// What is said when it runs.
+    /// Sentence that tells that the link runs.
     pub fn running(&self, way: &str) -> String {
         let settings = &self.settings;
         let [down, up] = [0, 1].map(|direction| settings.describe(direction));
@@ -143,7 +143,7 @@ impl LinkSetup {
         Ok(())
     }
 
-    /// What is noted before anything is changed.
+    /// Note of the link, before anything is changed.
     fn changes(&self) -> Changes {
         Changes {
             pid: std::process::id(),
@@ -169,7 +169,7 @@ impl LinkSetup {
         self.claim.take().map_or(Ok(()), |claim| claim.release(&self.tools))
     }
 
-    /// Where the state file of this link is.
+    /// Path of the state file of this link.
     pub fn state_file(&self) -> anyhow::Result<std::path::PathBuf> {
         state::path_of(&self.settings.state_dir, &self.settings.lan[0], &self.settings.wan)
     }
@@ -303,13 +303,13 @@ impl LinkSetup {
         Ok(())
     }
 
-    /// What takes the place of packet sockets.
+    /// Bridge that takes the place of packet sockets.
     pub fn bridge(&self) -> Bypass {
         let index = self.lan.first().map_or(0, |lan| lan.index);
         Bypass::bridge(&self.settings.lan[0], &self.settings.wan, index)
     }
 
-    /// What is queued.
+    /// Rules for the packets to queue.
     pub fn rules(&self, queue: u16) -> Rules {
         Rules {
             lan: self.settings.lan.clone(),

@@ -55,7 +55,7 @@ impl Process<'_> {
         }
         if outcome.is_err() {
             for at in lives {
-                // What it did before it can do.
+                // The setting before worked, so it is restored without a look at the answer.
                 drop(ask(self.setups[at].settings.http_503, &self.links[at]));
             }
         }

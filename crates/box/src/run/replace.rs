@@ -27,9 +27,9 @@ const LETTING_GO: Duration = Duration::from_secs(5);
 /// Takeover of another process.
 pub struct Takeover {
     predecessor: Predecessor,
-    /// One of its notes.
+    /// Note of the changes that the other process has made.
     changes: Changes,
-    /// Its links that go over: their number here, and their terms.
+    /// Links that are taken over: their number here, and their terms.
     taken: Vec<(usize, LinkTerms)>,
 }
 
@@ -200,7 +200,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// How this process can be replaced now.
+    /// Terms on which this process can be replaced now.
     fn terms(&self) -> ProcessTerms {
         let both = (0..).zip(self.links.iter().zip(&self.setups));
         let lives = both.filter(|(_, (link, setup))| link.ended.is_none() && setup.claim.is_some());

@@ -14,9 +14,9 @@ use crate::log::Notice;
 use crate::service;
 use crate::settings::{Settings, Source};
 
-/// How long interfaces that have come must stay as they are: an MTU and a bridge come after an interface.
+/// Time for which interfaces that have come must stay as they are: an MTU and a bridge come after an interface.
 const SETTLED: Duration = Duration::from_secs(2);
-/// How often it looks where the kernel says nothing, and gives systemd a sign of life.
+/// Time between two looks where the kernel says nothing; each gives systemd a sign of life.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Waits until the interfaces of all links are there and fit together, and gives the settings, which SIGHUP makes it

@@ -15,7 +15,7 @@ fn interface(name: &Option<String>, key: &str, whose: &str) -> anyhow::Result<St
         None | Some("") => {
             bail!("no interface is given as {key}: expected the name of the {whose} interface")
         }
-        // What the kernel takes as a name (dev_valid_name), less what would split a rule in two.
+        // The kernel takes such names only (dev_valid_name); fewer here, as some would split a rule in two.
         Some(n)
             if n.len() > 15
                 || n.contains(['/', ':', '"', '\\', '+', '*', '!'])
@@ -169,7 +169,7 @@ fn one(flags: &Options, above: &Options, table: Options) -> anyhow::Result<Setti
     Ok(link)
 }
 
-/// Why two links cannot both be, if so.
+/// Reason why two links cannot both be, if so.
 fn clash(one: &Settings, other: &Settings) -> Option<String> {
     let name = one.name.as_deref().unwrap_or_default();
     if one.name == other.name {

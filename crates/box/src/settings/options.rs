@@ -42,13 +42,13 @@ pub enum Reload {
 /// Reach of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One link: a `[[link]]` table may have it.
+    /// A link: a `[[link]]` table may have the option.
     Link,
-    /// All links of the process: it stands above the first `[[link]]`.
+    /// All links of the process: the option stands above the first `[[link]]`.
     Process,
 }
 
-/// One option.
+/// Row of the table: an option.
 #[derive(Debug)]
 pub struct OptionRow {
     /// Key in a settings file; the flag has `-` for `_`.
@@ -281,13 +281,13 @@ options! {
         "Rate of the link to the users, as 600kbit; auto: found and followed, where the link is behind the box; \
          without it that direction is not shaped";
     up: LinkRate, "RATE" [] Link live
-        "Rate of the link from the users";
+        "Rate of the link from the users, as 600kbit or auto; without it that direction is not shaped";
     discipline: NamedSpec, "SPEC" ["taq"] Link live
         "Discipline of both directions, as taq, taq:mode=paper or fifo:30";
     down_discipline: NamedSpec, "SPEC" [] Link live
-        "Discipline of the way down";
+        "Discipline towards the users, in place of discipline";
     up_discipline: NamedSpec, "SPEC" [] Link live
-        "Discipline of the way up";
+        "Discipline from the users, in place of discipline";
     overhead: u32, "BYTES" (0 to 1000) ["0"] Link live
         "Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE";
     mpu: u32, "BYTES" (0 to 256) ["0"] Link live
@@ -304,17 +304,17 @@ options! {
     local: bool, "" [] Link restart
         "Also queue this machine's own traffic over the WAN interface";
     observe: bool, "" [] Link live
-        "Follow and report, touch nothing";
+        "Follow connections and report, and let packets pass unchanged";
     realtime: bool, "" [] Process restart
         "Run before ordinary programs (SCHED_FIFO)";
     http_503: bool, "" [] Link live
-        "Answer plain HTTP that has to wait with 503 and the user's position";
+        "Answer plain HTTP of users who wait for admission with status 503 and their position";
     control: PathBuf, "PATH" ["/run/narrows/LAN-WAN.sock"] Process restart
-        "Control socket";
+        "Path of the control socket, for narrows status and others";
     page: SocketAddr, "ADDR:PORT" [] Process restart
         "Address of a status page over HTTP, as 127.0.0.1:8088";
     page_for_others: bool, "" [] Link live
-        "Let others than this machine see the status page: totals, and to each its own place in the wait queue";
+        "Serve the status page to other machines too: they see totals and their own place in the wait queue";
     state_dir: PathBuf, "DIR" ["/run/narrows"] Process restart
         "Directory in which the box notes what it changed on this machine";
     circuits: PathBuf, "FILE" [] Link live
@@ -329,7 +329,7 @@ options! {
     rate_max: Rate, "RATE" ["10gbit"] Link live
         "Upper bound for the rates of rate_from";
     name: String, "TEXT" [] Link live
-        "Name of a link in status and log, else LAN-WAN: in a [[link]] table";
+        "Name of a link in status and log, given in its [[link]] table; without it LAN-WAN";
 }
 
 impl Options {

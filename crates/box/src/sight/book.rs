@@ -1,5 +1,5 @@
-//! What is kept of stalls: sums by cause for an hour, users, the latest with their evidence, histograms. All of it has
-//! a bound.
+//! Book of stalls: sums by cause for an hour, users, the latest stalls with their evidence, histograms. All of it
+//! has a bound.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,10 +13,10 @@ use super::covered::{Covered, Span};
 use super::histogram::{Histogram, MICROS, PACKETS, ROUND_TRIPS_S, STALLS_S};
 use super::usage::Usage;
 
-/// Minutes that are kept, and those that are told of as a quarter of an hour.
+/// Minutes that are kept, and minutes that a report sums up as a quarter of an hour.
 pub const HOUR: usize = 60;
 pub const QUARTER: usize = 15;
-/// Who waits longer than that has waited long.
+/// Wait above which a user counts as having waited long.
 pub const LONG: Duration = Duration::from_secs(5);
 /// A minute.
 const MINUTE_MS: u64 = 60_000;
@@ -30,7 +30,7 @@ const USERS: usize = 1024;
 pub struct Stall {
     pub key: FlowKey,
     pub user: u32,
-    /// Whose data stood still: 0 what goes down, 1 what goes up.
+    /// Direction whose data stood still: 0 down, 1 up.
     pub by: usize,
     pub length: Duration,
     pub cause: Cause,
@@ -59,7 +59,7 @@ pub struct Ended {
 pub struct Cell {
     pub stalls: u32,
     pub ms: u64,
-    /// Of that, in stalls longer than [`LONG`].
+    /// Part of `ms` in stalls longer than [`LONG`].
     pub long_ms: u64,
 }
 
@@ -79,12 +79,12 @@ impl Cell {
     }
 }
 
-/// By cause, then by place.
+/// Cells by cause, then by place.
 pub type Cells = [[Cell; Lost::COUNT]; Cause::COUNT];
 const NO_CELLS: Cells = [[Cell { stalls: 0, ms: 0, long_ms: 0 }; Lost::COUNT]; Cause::COUNT];
 
-/// One minute of one user: the part of it in which any of its connections stalled, and the longest stall that ended or
-/// went on in it, in tenths of a second.
+/// A minute of one user: the part of it in which any of its connections stalled, and the longest stall that ended
+/// or went on in it, in tenths of a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UserMinute {
     pub stalled_ms: u16,
@@ -102,9 +102,9 @@ pub struct UserBook {
     pub minutes: [UserMinute; HOUR],
     /// Milliseconds in which it stalled, by the cause that was noted first.
     pub causes: [[u64; Cause::COUNT]; QUARTER],
-    /// Its traffic.
+    /// Traffic of the user.
     pub usage: Usage,
-    /// When it stalled.
+    /// Times in which the user stalled.
     covered: Covered,
     /// Flows that stall now, as of the latest look at all, and of the one that goes on.
     pub stalled: u32,
@@ -146,7 +146,7 @@ struct Turns {
     waited: Duration,
 }
 
-/// See the head of the file.
+/// Book of a link's stalls.
 #[derive(Debug)]
 pub struct Book {
     pub now: Instant,
@@ -163,7 +163,7 @@ pub struct Book {
     counting: [Turns; 2],
     turns: [Duration; 2],
     pub lengths: Histogram,
-    /// To the wide network and back, to the users and back.
+    /// Round trips to the wide network and back, to the users and back.
     pub round_trips: [Histogram; 2],
     pub packets: Histogram,
     pub last: VecDeque<Ended>,
@@ -258,7 +258,7 @@ impl Book {
         Some(moved)
     }
 
-    /// Who has that place.
+    /// User at that place.
     pub fn name(&self, user: u32) -> User {
         self.users.get(user as usize).map_or(User::STRANGERS, |u| u.user)
     }
@@ -353,7 +353,7 @@ impl Book {
         self.fast_retransmits += u64::from(repair == Repair::FastRetransmit);
     }
 
-    /// From the box to the end from which direction `d` comes, and back.
+    /// Notes a round trip from the box to the end from which direction `d` comes, and back.
     pub fn round_trip(&mut self, d: usize, trip: Duration) {
         self.round_trips[d].add(trip.as_nanos() / 1000);
     }
@@ -406,7 +406,7 @@ impl Book {
         (0..minutes.min(now + 1)).rev().map(move |back| user.minutes[(now - back) % HOUR])
     }
 
-    /// How long ago the book was begun.
+    /// Time since the book was begun.
     pub fn age(&self, at: Instant) -> Duration {
         at.since(self.started)
     }

@@ -1,11 +1,11 @@
-//! Why a flow stood still, by the names of `narrows diagnose`, and two that only the box itself knows.
+//! Causes of stalls, by the names of `narrows diagnose`, and two that only the box itself knows.
 
 use narrows_diagnose::Cause as Told;
 
-/// See the head of the file.
+/// Cause of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// As a capture tells it too.
+    /// Cause that a capture tells too.
     Told(Told),
     /// Admission control kept the connection back.
     HeldAtAdmission,
@@ -14,7 +14,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// How many there are. `client_idle` is no stall here: nothing is ever counted there.
+    /// Number of causes. `client_idle` is no stall here: nothing is ever counted there.
     pub const COUNT: usize = Told::ALL.len() + 2;
 
     /// All of them.
@@ -22,7 +22,7 @@ impl Cause {
         Told::ALL.into_iter().map(Self::Told).chain([Self::HeldAtAdmission, Self::Starved])
     }
 
-    /// Its place in tables.
+    /// Place of the cause in tables.
     pub const fn index(self) -> usize {
         match self {
             Self::Told(told) => told as usize,
@@ -41,7 +41,7 @@ impl Cause {
         }
     }
 
-    /// In words.
+    /// Name of the cause in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Told(told) => told.words(),
@@ -61,17 +61,17 @@ impl Cause {
     }
 }
 
-/// How a unit variant is written.
+/// Name of a unit variant, as it is written in JSON.
 pub fn plain(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Where packets were lost, seen from the box: any of the three.
+/// Places where packets were lost, seen from the box: any of the three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost(u8);
 
 impl Lost {
-    /// Nothing was lost, or we cannot know.
+    /// No loss, or an unknown place.
     pub const UNKNOWN: Self = Self(0);
     /// Between the sender and the box: they were never seen.
     pub const BEFORE: Self = Self(1);
@@ -79,17 +79,17 @@ impl Lost {
     pub const HERE: Self = Self(2);
     /// Between the box and the receiver.
     pub const BEHIND: Self = Self(4);
-    /// How many names there are.
+    /// Number of names.
     pub const COUNT: usize = 5;
     /// The names, by [`Lost::index`].
     pub const NAMES: [&'static str; Self::COUNT] = ["unknown", "before", "here", "behind", "both"];
 
-    /// Of two losses.
+    /// Joins the places of two losses.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Its place in tables: more than one place is `both`.
+    /// Place of the loss in tables: more than one place is `both`.
     pub const fn index(self) -> usize {
         match self.0 {
             0 => 0,
@@ -106,7 +106,7 @@ impl Lost {
     }
 }
 
-/// What stalls are put down to, in the middle of a sentence: the place, if packets were lost, else the cause.
+/// Words for the blame of a stall, in the middle of a sentence: the place, if packets were lost, else the cause.
 pub const fn blame(cause: Cause, lost: usize) -> &'static str {
     if cause.is_loss() {
         return [

@@ -7,14 +7,14 @@ use narrows_units::Instant;
 /// Spans that are remembered. Of a span that reaches back beyond them, time counts as covered that may not have been.
 const KEPT: usize = 8;
 
-/// From and until when.
+/// Span of time, with its begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub from: Instant,
     pub until: Instant,
 }
 
-/// See the head of the file. Spans come by their ends.
+/// Time covered by spans, which come by their ends.
 #[derive(Clone, Debug, Default)]
 pub struct Covered {
     /// Apart from each other, oldest first.

@@ -60,9 +60,9 @@ bits! {
         SAMPLED = 3,
         /// An ACK of new data has passed, and no data since.
         ACKED = 4,
-        /// After a timeout (RFC 6298), until what was sent then is acknowledged.
+        /// Recovery after a timeout (RFC 6298), until what was sent then is acknowledged.
         LOSS = 5,
-        /// After a fast retransmit (RFC 6582).
+        /// Recovery after a fast retransmit (RFC 6582).
         RECOVERY = 6,
         /// A tail-loss probe was sent since the last ACK of new data (RFC 8985).
         PROBED = 7,
@@ -216,17 +216,17 @@ impl Half {
         self.silence.expiries
     }
 
-    /// Where packets of the present silence were lost.
+    /// Places where packets of the present silence were lost.
     pub const fn lost(&self) -> Lost {
         self.silence.lost
     }
 
-    /// How long it waited for its turn in the present silence, milliseconds.
+    /// Wait for its turn in the present silence, milliseconds.
     pub const fn turn_ms(&self) -> u16 {
         self.silence.turn_ms
     }
 
-    /// How long it has been silent: of TCP since the latest progress, else since the first packet without an answer.
+    /// Length of its silence: of TCP since the latest progress, else since the first packet without an answer.
     pub fn silent_for(&self, now: Micros, tcp: bool) -> Duration {
         now.since(if tcp { self.since } else { self.waits_since })
     }
@@ -282,7 +282,7 @@ impl Half {
             && (!self.flags.has(Half16::DATA) || other.sent.since(self.sent) < self.sent.since(other.sent))
     }
 
-    /// How long it has owed `other` an answer, less the time that its own way to the box takes.
+    /// Time for which it has owed `other` an answer, less the time that its own way to the box takes.
     pub fn owes_for(&self, other: &Self, now: Micros) -> Duration {
         let later = other.since.since(self.since) < self.since.since(other.since);
         let begun = if later { other.since } else { self.since };
@@ -312,7 +312,7 @@ impl Half {
         trip
     }
 
-    /// How long a QUIC end has asked in vain, if that is a stall and it asks still.
+    /// Time for which a QUIC end has asked in vain, if that is a stall and it asks still.
     pub fn starves_for(&self, now: Micros) -> Option<Duration> {
         let asks = self.is_waiting() && self.silence.expiries > 0;
         let length = now.since(self.waits_since).saturating_sub(self.turn());
@@ -320,7 +320,7 @@ impl Half {
             .then_some(length)
     }
 
-    /// How long after its latest packet it may ask again for the same.
+    /// Time after its latest packet within which it may ask again for the same.
     fn keeps_asking(&self) -> Duration {
         ANEW.max(self.sent.since(self.waits_since) * 2 + self.srtt() * 4)
     }
@@ -358,8 +358,8 @@ impl Half {
         self.silence.expiries > 0 || self.silence.repair == Some(Repair::Probe)
     }
 
-    /// One of its packets, or an acknowledgment of some, leaves the box after a wait; the silence has lasted for
-    /// `silent`.
+    /// Notes that one of its packets, or an acknowledgment of some, leaves the box after a wait; the silence has
+    /// lasted for `silent`.
     pub fn turn_ends(&mut self, waited: Duration, silent: Duration) {
         if !self.has_expired() {
             self.silence.turn_ms =
@@ -367,7 +367,7 @@ impl Half {
         }
     }
 
-    /// How long it waited for its turn in the present silence.
+    /// Wait for its turn in the present silence.
     pub fn turn(&self) -> Duration {
         Duration::from_millis(self.silence.turn_ms.into())
     }

@@ -1,10 +1,10 @@
 //! Counts by size, between bounds that stay the same, as Prometheus wants them.
 
-/// See the head of the file. The last count is of what is above all bounds.
+/// Histogram of sizes. The last count is of sizes above all bounds.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     bounds: &'static [f64],
-    /// The same in the parts of a unit that are counted.
+    /// Bounds in the parts of a unit that are counted.
     parts: Vec<u64>,
     per_unit: f64,
     counts: Vec<u64>,

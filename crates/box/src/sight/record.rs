@@ -1,4 +1,4 @@
-//! What is kept of a connection: both its directions, in one record.
+//! Record of a connection: both its directions.
 //!
 //! `narrows-diagnose` keeps every segment that is under way, which no bounded record can; what is here is the part of
 //! its judgement that a few numbers bear. Its names and its definition of a stall are the same, and a test holds the
@@ -21,21 +21,21 @@ use super::cause::{Cause, Lost};
 use super::half::{Gaps, Half, Owner, Scene};
 
 bits! {
-    /// Of a connection.
+    /// Flags of a connection.
     Record16 {
-        /// It is TCP.
+        /// The connection is TCP.
         TCP = 1,
         /// A QUIC handshake was seen.
         QUIC = 2,
         /// The SYN was seen.
         OPENED = 3,
-        /// It came from the users.
+        /// The SYN came from the users.
         OPENER_UP = 4,
         /// The SYN-ACK was seen.
         ANSWERED = 5,
         /// The handshake is over, or was not seen.
         OVER = 6,
-        /// Both ends have finished, or one has reset it.
+        /// The connection is over: both ends have finished, or one has reset it.
         CLOSED = 7,
         /// Admission control has refused its SYN.
         REFUSED = 8,
@@ -48,11 +48,11 @@ bits! {
     }
 }
 
-/// See the head of the file. Three cache lines: who it is, and a direction each.
+/// Record of a connection. Three cache lines: who it is, and a direction each.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Record {
-    /// As packets go down.
+    /// Flow key as packets go down.
     pub key: FlowKey,
     flags: Record16,
     /// The next of the same bucket.
@@ -66,12 +66,12 @@ pub struct Record {
 
 narrows_lists::chained!(Record: chain);
 
-/// With its share of the index, two buckets of 32 bits.
+/// Bytes of a record with its share of the index, two buckets of 32 bits.
 pub const BYTES_PER_FLOW: usize = Slab::<Record>::BYTES_EACH + size_of::<[Gaps; 2]>() + 2 * size_of::<u32>();
 const _: () = assert!(BYTES_PER_FLOW <= 256 && size_of::<Record>() == 3 * 64);
 
 impl Record16 {
-    /// That packets have passed in this direction.
+    /// Flag of packets that have passed, by direction.
     pub const ONE_WAY: [Self; 2] = [Self::WENT_DOWN, Self::WENT_UP];
 }
 
@@ -329,7 +329,7 @@ impl Record {
         })
     }
 
-    /// Nothing more comes: what stands still now stalls without an end.
+    /// Notes the stalls in progress as stalls without an end: nothing more comes.
     pub fn give_up(&mut self, now: Micros, gaps: &[Gaps; 2], book: &mut Book) {
         let turns = book.turns();
         for stall in [0, 1].into_iter().filter_map(|d| self.stall_now(now, d, gaps, turns)) {

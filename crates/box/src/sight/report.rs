@@ -1,4 +1,4 @@
-//! What sight says, as JSON: units in the names, lists of a bounded length.
+//! Report of sight as JSON: units in the names, lists of a bounded length.
 
 use std::cmp::Reverse;
 
@@ -19,7 +19,7 @@ const TALKERS: usize = 16;
 /// Most users in a report: those that stalled for longest, then those with most bytes.
 const TOLD: usize = 40;
 
-/// Who stalls, and why.
+/// Stalls: who has them, and why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SightJson {
     /// The last quarter of an hour, in one line.
@@ -36,16 +36,16 @@ pub struct SightJson {
     pub users_stalled_long: usize,
     /// Users of whom a connection stalls now.
     pub users_stalled: u32,
-    /// By cause.
+    /// Stalls by cause.
     pub causes: Vec<CauseJson>,
-    /// By where packets were lost.
+    /// Loss stalls by the place where packets were lost.
     pub lost: Vec<LostJson>,
     /// Users of the last quarter of an hour: those that stalled for longest, then those with most bytes.
     pub users: Vec<UserJson>,
     /// Users with most traffic in the last hour, those with most first.
     #[serde(default)]
     pub talkers: Vec<TalkerJson>,
-    /// The longest stalls that go on.
+    /// Longest stalls in progress.
     pub stalls_now: Vec<StallJson>,
     /// The last stalls that are over, latest first.
     pub stalls_last: Vec<StallJson>,
@@ -72,9 +72,9 @@ pub struct SightJson {
 /// Stalls of one cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CauseJson {
-    /// As `narrows diagnose` names it, or `held_at_admission`, `starved`.
+    /// Name of the cause as in `narrows diagnose`, or `held_at_admission`, `starved`.
     pub cause: String,
-    /// The same for people.
+    /// Name of the cause for people.
     pub words: String,
     /// Whether it is the network that kept somebody waiting. If not, it counts as no stall of a user or of the link.
     pub network: bool,
@@ -104,7 +104,7 @@ pub struct LostJson {
 /// One user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserJson {
-    /// Its address, prefix or circuit.
+    /// Address, prefix or circuit of the user.
     pub user: String,
     /// Connections that stall now.
     pub stalled_now: u32,
@@ -123,7 +123,7 @@ pub struct UserJson {
 /// Traffic of one user, in bytes of IP packets: down to the user, up from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TalkerJson {
-    /// Its address, prefix or circuit.
+    /// Address, prefix or circuit of the user.
     pub user: String,
     /// Mean rate of what left the box in the last minute and the part of the present one, bit/s.
     pub rate_bps: [u64; 2],
@@ -137,28 +137,28 @@ pub struct TalkerJson {
     pub week_bytes: [u64; 2],
 }
 
-/// One stall with its evidence.
+/// Stall with its evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallJson {
     /// Counts up; 0 while it goes on.
     pub number: u64,
     /// The user's end and the other, as `10.0.0.7:50000 192.0.2.1:443 tcp`.
     pub flow: String,
-    /// Whose.
+    /// User whose connection stalled.
     pub user: String,
-    /// Whose data stood still: `down` to the users, `up` from them.
+    /// Direction whose data stood still: `down` to the users, `up` from them.
     pub direction: String,
-    /// When it began, seconds since the box was started.
+    /// Begin of the stall, seconds since the box was started.
     pub from_s: f64,
-    /// How long it was, or has been.
+    /// Length of the stall in seconds, so far if it is in progress.
     pub length_s: f64,
-    /// See [`CauseJson`].
+    /// Cause of the stall; see [`CauseJson`].
     pub cause: String,
-    /// Where packets were lost.
+    /// Place where packets were lost.
     pub lost: String,
     /// `certain`, `likely`, `possible`.
     pub certainty: String,
-    /// What tried to end it, as `narrows diagnose` names it.
+    /// Repair that tried to end the stall, as `narrows diagnose` names it.
     pub repair: Option<String>,
     /// Expiries of the timer, and the factor on it afterwards.
     pub timeouts: u8,
@@ -177,7 +177,7 @@ pub struct StallJson {
 pub struct HistogramJson {
     /// Upper bounds of all counts but the last.
     pub bounds: Vec<f64>,
-    /// One more than there are bounds, not accumulated.
+    /// Counts by bound, not accumulated: one more than there are bounds.
     pub counts: Vec<u64>,
     /// The sum of all sizes.
     pub sum: f64,

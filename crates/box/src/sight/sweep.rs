@@ -16,29 +16,29 @@ const PASS: Duration = Duration::from_secs(1);
 const AT_ONCE: u64 = 128;
 /// Between two looks.
 const PACE: Duration = Duration::from_millis(1);
-/// For how long what is over, or never had an answer, is kept.
+/// Time for which a connection is kept that is over, or never had an answer.
 const LINGER: Duration = Duration::from_secs(30);
 /// The longest back-off is two minutes (RFC 6298, (2.5); Linux): who is silent for longer has given up.
 const GIVES_UP: Duration = Duration::from_secs(150);
-/// For how long a silent connection is kept.
+/// Time for which a silent connection is kept.
 const SILENT: Duration = Duration::from_secs(600);
-/// What has had a packet so lately moves.
+/// Time since a connection's last packet within which it counts as moving.
 const LATELY: Duration = Duration::from_secs(2);
-/// Stalls that are told of while they go on.
+/// Number of stalls in progress that are reported.
 const SHOWN: usize = 24;
 
-/// What the connections do.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The handshake is not over.
     Opening,
     /// Data goes, and is acknowledged.
     Moving,
-    /// Its packets wait for their turn in the box's queue.
+    /// Packets of the connection wait for their turn in the box's queue.
     Waiting,
-    /// Nothing comes, or a repair is awaited.
+    /// Data is due and does not come, or a repair is awaited.
     Stalled,
-    /// Nobody waits for anything, or for an application.
+    /// The connection waits for nothing, or for an application.
     Idle,
 }
 
@@ -50,11 +50,11 @@ impl State {
 /// All connections as of one look.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
-    /// By [`State`].
+    /// Connections by [`State`].
     pub states: [u32; 5],
     /// Connections that stall, by cause; where both directions do, by that of the longer stall.
     pub causes: [u32; Cause::COUNT],
-    /// How long they have lasted; no number of stalls.
+    /// Time that stalls in progress have lasted; their number is left out.
     pub lasting: Cells,
     /// The longest, first.
     pub stalls: Vec<Stall>,
@@ -62,7 +62,7 @@ pub struct Now {
     pub users: u32,
 }
 
-/// Where the look has come to.
+/// Progress of the look at all connections.
 #[derive(Debug)]
 pub struct Sweep {
     pub now: Now,
@@ -73,7 +73,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Before the first.
+    /// Sweep before the first look.
     pub fn new(now: Instant) -> Self {
         Self { now: Now::default(), next: Now::default(), at: 0, begun: now, looked: now }
     }

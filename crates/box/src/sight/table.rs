@@ -1,4 +1,4 @@
-//! Where the records are: a slab with an index of chains, as `narrows-flow` has it for the flows of one direction.
+//! Table of connections: a slab with an index of chains, as `narrows-flow` has it for the flows of one direction.
 
 use narrows_flow::Micros;
 use narrows_lists::{Chains, Slab};
@@ -9,14 +9,14 @@ use super::record::Record;
 
 /// Connections that are followed at a time.
 const CAPACITY: usize = 32_768;
-/// How many are looked at for the one that has been silent longest, where one has to go.
+/// Records that are looked at for the one that has been silent longest, where one has to go.
 const LOOKS: usize = 16;
 
-/// See the head of the file.
+/// Table of connections.
 #[derive(Debug)]
 pub struct Table {
     pub records: Slab<Record>,
-    /// Of both directions, by the places of the records.
+    /// Gaps of both directions, by the places of the records.
     pub gaps: Vec<[Gaps; 2]>,
     chains: Chains,
     mask: u64,

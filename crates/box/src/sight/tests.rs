@@ -22,7 +22,7 @@ fn key(client: u8) -> FlowKey {
     FlowKey::new([192, 0, 2, 1].into(), [10, 0, 0, client].into(), 80, 50_000, Proto::TCP)
 }
 
-/// The same of UDP.
+/// Flow of UDP between the same ends.
 fn datagram_key(client: u8) -> FlowKey {
     let mut key = key(client);
     key.proto = Proto::UDP;
@@ -117,7 +117,7 @@ impl Story {
     fn data(&mut self, ms: u64, n: u32) {
         self.put(ms, DOWN, Flags::ACK, (1 + n * 1000, 101), 1000);
     }
-    /// The same, with PSH: it is all there is.
+    /// Last segment `n` of an answer, with PSH.
     fn end(&mut self, ms: u64, n: u32) {
         self.put(ms, DOWN, Flags::ACK.and(Flags::PSH), (1 + n * 1000, 101), 1000);
     }
@@ -163,7 +163,7 @@ impl Story {
         report.stalls_last.iter().rev().map(one).collect()
     }
 
-    /// The same of `narrows diagnose`.
+    /// Stalls that `narrows diagnose` finds in the story.
     fn diagnosed(mut self) -> Vec<(String, u64, String, String, u8)> {
         self.analyzer.finish();
         let flows: Vec<_> = self.analyzer.finished().collect();

@@ -32,7 +32,7 @@ pub fn main() -> anyhow::Result<()> {
     input.read_line(&mut task).context("nobody says what to watch")?;
     let (bypasses, user): (Vec<Bypass>, Option<Identity>) =
         serde_json::from_str(&task).context("not what a box says to its watchdog")?;
-    // What is refused to it is refused to the box too, which tells it.
+    // The box is refused the same privileges, and reports it.
     privilege::keep_only_needed(user)?;
     let _ = std::io::stdout().write_all(READY.as_bytes()).and_then(|()| std::io::stdout().flush());
     let link = |(number, bypass)| Link {
@@ -46,7 +46,7 @@ pub fn main() -> anyhow::Result<()> {
     Watch { links: (0..).zip(bypasses).map(link).collect(), signs: Vec::new() }.run(input)
 }
 
-/// One link.
+/// A link under watch.
 struct Link {
     number: u16,
     bypass: Bypass,
@@ -54,9 +54,9 @@ struct Link {
     silent_since: Option<Instant>,
     /// Traffic passes by.
     open_since: Option<Instant>,
-    /// When it last looked whether the rules stand.
+    /// Time of the last look whether the rules stand.
     looked: Instant,
-    /// It is let go, and nobody's affair here.
+    /// Whether the link is let go, and no longer watched here.
     gone: bool,
 }
 
@@ -82,7 +82,7 @@ impl Life {
     }
 }
 
-/// What one read has brought.
+/// Content of one read from the box.
 enum Signs {
     /// Signs of links that live.
     Life(Vec<Life>),
@@ -197,7 +197,7 @@ impl Link {
                 Err(e) => self.message("could not lead traffic back to the box", &e),
             }
         } else if self.silent_since.is_none() {
-            // It begins: its rules may be on their way.
+            // The link begins: its rules may be on their way.
             self.looked = Instant::now();
         } else if self.looked.elapsed() >= if life.lost { SOON } else { LOOK } {
             self.looked = Instant::now();

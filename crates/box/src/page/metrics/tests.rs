@@ -101,7 +101,7 @@ fn named(text: &str) -> BTreeSet<String> {
     words.map(str::to_owned).collect()
 }
 
-/// All that a scrape has.
+/// Names of all samples in a scrape.
 fn known() -> BTreeSet<String> {
     samples(&render(busy())).filter_map(|l| l.split(['{', ' ']).next()).map(str::to_owned).collect()
 }
@@ -141,7 +141,7 @@ fn promtool_reads_the_alerts_and_the_metrics() {
         let said = [out.stdout, out.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
         assert!(out.status.success(), "{args:?}: {said}");
     }
-    // It knows the older text format, in which counters are named with their end.
+    // The reader knows the older text format, in which counters are named with their end.
     let mut text = render(busy()).replace("# EOF\n", "");
     let counters: Vec<String> = all()
         .iter()

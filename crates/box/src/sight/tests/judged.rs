@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Both say this.
+/// Asserts that sight and `narrows diagnose` both say this.
 fn both(mut story: Story, expected: &[(String, u64, String, String, u8)]) {
     assert_eq!(story.stalls(), expected, "sight");
     assert_eq!(story.diagnosed(), expected, "diagnose");
@@ -66,7 +66,7 @@ fn what_the_box_dropped_was_lost_here() {
     s.data(130, 0);
     s.dropped().end(131, 1);
     s.ack(141, 1);
-    // It is not repaired yet, and already known.
+    // The loss is not repaired yet, and already known.
     s.until(2000);
     let going_on = &s.report().stalls_now;
     assert_eq!((going_on[0].cause.as_str(), going_on[0].lost.as_str()), ("tail_loss", "here"));

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::live_box::process::BoxProcess;
 use crate::live_box::world::{Fetch, Kind, World, run, sure};
 
-/// What the modem holds: 300 full packets with their Ethernet headers.
+/// Bytes that the modem holds: 300 full packets with their Ethernet headers.
 const MODEM: u64 = 300 * 1514;
 
 /// Puts a modem of `kbit/s` between the box and its users, or gives the one that is there another rate; `None`, with a
@@ -125,7 +125,7 @@ fn a_rate_is_told_by_a_file_or_a_socket_and_nonsense_is_a_warning() {
         });
     }
     assert_eq!(running.status().up.told_bps, Some(300_000));
-    // What was told holds over a reload.
+    // A told rate holds over a reload.
     world.configure(&format!("down = '4mbit'\nup = '5mbit'\nrate_from = '{}'\n", told.display()));
     running.signal(Signal::SIGHUP);
     running

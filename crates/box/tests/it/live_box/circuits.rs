@@ -14,7 +14,7 @@ use crate::live_box::world::{Kind, PATIENCE, World, inside};
 
 /// Uploads without end to the server of a world.
 struct Uploads {
-    /// What came of each address.
+    /// Bytes that came from each address.
     came: Vec<Arc<AtomicU64>>,
     stop: Arc<AtomicBool>,
 }
@@ -73,7 +73,7 @@ fn send_on(from: IpAddr, to: SocketAddr, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) && stream.write_all(&[7; 4096]).is_ok() {}
 }
 
-/// What was carried is near a rate: payload lies below it, what waits in sockets may be read late, and a busy machine
+/// Whether a measured rate is near the set one: payload lies below it, sockets may be read late, and a busy machine
 /// carries less.
 fn is_near(mbps: f64, rate: f64) -> bool {
     (0.4 * rate..1.1 * rate).contains(&mbps)

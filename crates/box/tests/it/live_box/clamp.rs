@@ -128,7 +128,8 @@ fn waits_as_much_as_meant(world: &World, scale: u32, mtu: u32) {
             && acknowledged(world) == FLOWS as usize
     });
     if told(world) == [scale] {
-        // What was served and is not acknowledged yet is in the window too: two segments, with delayed acknowledgments.
+        // The window also holds data that was sent and is not acknowledged yet: two segments, with delayed
+        // acknowledgments.
         let most = most + 2 * segment;
         let (mut hears, mut said) = (Ear::new(world, scale), Vec::new());
         for _ in 0..40 {

@@ -25,7 +25,7 @@ const SPECS: [&str; 11] = [
     "taq:mode=paper",
 ];
 
-/// What the sender's TCP took for reordering.
+/// Reorderings that the sender's TCP has counted.
 fn reordered(world: &World) -> u64 {
     let text = world.exec("s", "cat /proc/net/netstat");
     let mut lines = text.lines().filter(|l| l.starts_with("TcpExt:"));
@@ -111,7 +111,7 @@ fn one_discipline_after_another_loses_nothing() {
     let datagrams = world.datagrams(3000, Duration::from_millis(1));
     let fetch = world.fetch(world.server4(), 100_000);
     running.wait_for("packets wait", |s| s.down.report.backlog.packets > 100);
-    // None of these has a reason of its own to drop what comes here. The last one sends it all.
+    // No discipline here has a reason of its own to drop these packets. The last one sends them all.
     for (rate, spec) in [
         ("2mbit", "classes:buffer=9000,packets=50,split=auto"),
         ("2mbit", "cake:target=10s,interval=60s"),

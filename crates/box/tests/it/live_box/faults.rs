@@ -1,4 +1,4 @@
-//! What can go wrong, and what the machine looks like afterwards.
+//! Faults and ends of a box, and the machine's state afterwards.
 
 use std::net::{SocketAddrV6, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -44,7 +44,7 @@ fn packets_are_handled_while_the_lock_of_iptables_is_waited_for() {
     let running = world.start("--down 4mbit --discipline fifo:20");
     let lock = Flock::lock(std::fs::File::create(path).unwrap(), FlockArg::LockExclusive).unwrap();
     running.signal(Signal::SIGTERM);
-    // It has said that it goes, and cannot take its rules out.
+    // The box has said that it goes, and cannot take its rules out.
     for _ in 0..3 {
         world.fetch(world.server4(), 50_000).complete();
     }
@@ -345,7 +345,7 @@ fn a_box_keeps_only_what_it_needs() {
         let mut running = world.start(args);
         assert!(asked(&world, "/status.json").starts_with("HTTP/1.1 200"));
         are_confined(&world, &running, user.uid.as_raw());
-        // One that takes its place, and another watchdog.
+        // Another box takes its place, with another watchdog.
         let after = world.start(&format!("--replace {args}"));
         std::mem::replace(&mut running, after).ended();
         assert!(asked(&world, "/status.json").starts_with("HTTP/1.1 200"), "on the old one's socket");
@@ -357,7 +357,7 @@ fn a_box_keeps_only_what_it_needs() {
         assert!(!running.log().contains("goes on without"), "{}", running.log());
         world.fetch(world.server4(), 50_000).complete();
         running.stop();
-        // What it knew of its flows is left for the next.
+        // The flows file alone is left, for the next box.
         let left = std::fs::read_dir(world.state()).unwrap().flatten();
         assert_eq!(left.filter(|file| file.path().extension().is_none_or(|e| e != "flows")).count(), 0);
         assert!(!world.control().exists());

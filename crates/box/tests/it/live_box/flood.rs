@@ -25,7 +25,7 @@ const STAMPED: usize = 32;
 /// Segments of one flow, nearly as many packets as may wait.
 const DEEP: usize = 3900;
 
-/// What is sent.
+/// Kind of packets in a flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     Syn,
@@ -72,7 +72,7 @@ impl Sort {
     }
 }
 
-/// Who sends to whom.
+/// Way of a flood through the box.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// The namespace that sends.

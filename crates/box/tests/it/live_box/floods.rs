@@ -1,4 +1,4 @@
-//! What floods of 64-byte packets cost those who use a link of 10 Mbit/s: `cargo xtask floods`. Nothing is asserted; it
+//! Cost of floods of 64-byte packets to the users of a link of 10 Mbit/s: `cargo xtask floods`. Nothing is asserted; it
 //! is a table.
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,10 +18,10 @@ const FIRST: u8 = 10;
 /// Users who come during a measurement, one after the other.
 const NEWCOMERS: u8 = 12;
 const SPAN: Duration = Duration::from_secs(6);
-/// Who is flooded, and has no flow.
+/// User who is flooded, and has no flow.
 const VICTIM: u8 = 3;
 
-/// What was measured during one flood.
+/// Measurements during one flood.
 struct Row {
     goodput: f64,
     /// How long new users waited for their first byte, in order.
@@ -90,7 +90,7 @@ impl Bench {
 fn newcomer(from: IpAddr, server: SocketAddr, after: Duration, tell: &mpsc::Sender<Duration>) {
     std::thread::sleep(after);
     let begun = Instant::now();
-    // One who gets nothing has waited that long.
+    // A user who gets nothing counts as having waited that long.
     let wait = fetch_as(from, server, 1000, PATIENCE).map_or(PATIENCE, |()| begun.elapsed());
     let _ = tell.send(wait);
 }

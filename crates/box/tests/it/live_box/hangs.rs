@@ -163,7 +163,7 @@ fn what_a_flush_drops_is_counted_and_the_rules_are_back_at_once() {
     running.stop();
 }
 
-/// What is fetched is queued.
+/// Asserts that a download goes through the box's queue.
 fn passes_through(world: &World, running: &BoxProcess) {
     let sent = running.status().down.report.counters.sent;
     world.fetch(world.server4(), 100_000).complete();

@@ -28,7 +28,7 @@ const YOURS: &[u8] = b"yours\n";
 enum When {
     /// Nobody has heard that.
     Unheard,
-    /// It was answered, and has not read the answer.
+    /// The new box was answered, and has not read the answer.
     Answered,
 }
 
@@ -90,7 +90,7 @@ fn dies(world: &World, args: &str, old: &BoxProcess, when: When) -> bool {
     true
 }
 
-/// What each link has missed.
+/// Packets that each link has missed.
 fn missed(s: &Status) -> Vec<(u64, u64, u64)> {
     s.each().iter().map(|link| (link.bypassed, link.unseen, link.lost)).collect()
 }

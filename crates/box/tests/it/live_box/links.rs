@@ -25,13 +25,13 @@ pub fn two(north: &str, south: &str) -> String {
     )
 }
 
-/// The same world with that user in it.
+/// Adds a second user to the world.
 pub fn with_two(mut world: World) -> World {
     world.connect_user(2, "lan2");
     world
 }
 
-/// What left a link in the meantime is no more than its rate allows, but for some packets.
+/// Asserts that a link has sent no more than its rate allows, but for some packets.
 fn obeys(before: &Status, after: &Status, link: usize, bps: f64) {
     let (before, after) = (&before.links[link], &after.links[link]);
     let bytes = (after.down.report.counters.sent_bytes - before.down.report.counters.sent_bytes).0;
@@ -91,7 +91,7 @@ fn several_interfaces_of_the_users_share_one_link() {
         }
         assert_eq!((running.status().lan.as_str(), running.status().links.len()), ("lan, ppp*", 0));
         assert!(running.status().up.report.counters.sent > 30);
-        // One that comes later is taken in, and one that goes is not missed.
+        // An interface that comes later is taken in, and one that goes is not missed.
         world.connect_user(4, "ppp9");
         world.fetch_by("c4", world.server4(), 200_000).complete();
         running.wait_for("it is queued", |s| s.down.report.counters.sent >= sent + 130);

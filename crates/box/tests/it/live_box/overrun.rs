@@ -14,7 +14,7 @@ use crate::live_box::world::{Kind, PATIENCE, World, inside};
 /// Datagrams at once: many more than the socket then has room for, and fewer than the kernel may hold.
 const BURST: usize = 300;
 
-/// The same socket of another process.
+/// Duplicate of a descriptor of another process.
 #[expect(unsafe_code, reason = "pidfd_open(2) and pidfd_getfd(2): nix has neither")]
 pub fn borrowed(pid: u32, fd: i32) -> Option<OwnedFd> {
     let owned = |fd: libc::c_long| {
@@ -92,7 +92,7 @@ fn what_the_kernel_cannot_tell_of_passes_is_counted_and_the_box_goes_on() {
     let status = running.wait_for("they are counted", |s| s.unseen >= BURST as u64 / 2);
     assert!(status.unseen > BURST as u64 - 20, "{} unseen, {} seen", status.unseen, seen(&status));
     running.wait_for("it is told", |_| running.log().contains("passed unqueued"));
-    // And with room again it sees all.
+    // With room again, the box sees all packets.
     resize(&running, 16 << 20);
     world.fetch(world.server4(), 10_000).complete();
     let before = running.status();

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use crate::live_box::world::{Kind, World, inside};
 
-/// What the page answers to a request from the box's own machine.
+/// Answer of the page to a request from the box's own machine.
 pub fn asked(world: &World, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost:8088\r\nConnection: close\r\n\r\n");
     said(world, 8088, request).unwrap()
 }
 
-/// What a server on a port of the box's own machine says to a request, if there is one.
+/// Answer of a server on a port of the box's own machine, if there is one.
 pub fn said(world: &World, port: u16, request: String) -> std::io::Result<String> {
     let answer = inside(&world.ns("b"), move || {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-        // Who is sent away may hear it before it has asked.
+        // A client that is sent away may hear it before it has asked.
         let _ = stream.write_all(request.as_bytes());
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
@@ -86,7 +86,7 @@ fn a_thousand_idle_readers_keep_nobody_from_anything() {
     world.fetch(world.server4(), 100_000).complete();
     let descriptors = std::fs::read_dir(format!("/proc/{}/fd", running.pid())).unwrap().count();
     assert!(descriptors < 120, "{descriptors}");
-    // Who asks nothing is sent away, and others have their places.
+    // Idle clients are sent away, and their places go to others.
     let mut answer = String::new();
     for _ in 0..100 {
         answer = asked(&world, "/health");

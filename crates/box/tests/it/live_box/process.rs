@@ -36,7 +36,7 @@ impl BoxProcess {
         live::fetch(&self.control).unwrap()
     }
 
-    /// What it has said beside that it runs.
+    /// Log of the box, without the line that says it runs.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

@@ -48,7 +48,7 @@ impl<'a> Prometheus<'a> {
 
     /// The answer's `data`; null while it does not answer.
     fn asked(&self, path: &str) -> Value {
-        // Of HTTP/1.0 answers come in one piece.
+        // Answers over HTTP/1.0 come in one piece.
         let request = format!("GET /api/v1/{path} HTTP/1.0\r\nHost: localhost:{PORT}\r\n\r\n");
         let answer = said(self.world, PORT, request).unwrap_or_default();
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -57,7 +57,7 @@ impl<'a> Prometheus<'a> {
         answer["data"].clone()
     }
 
-    /// What an expression gives now: a value a series.
+    /// Values of an expression now: one for each series.
     fn value_of(&self, expression: &str) -> Vec<Value> {
         let encoded: String = expression.bytes().map(|b| format!("%{b:02X}")).collect();
         self.asked(&format!("query?query={encoded}"))["result"].as_array().cloned().unwrap_or_default()
@@ -127,7 +127,7 @@ fn a_real_prometheus_is_told_all_that_the_dashboard_shows() {
     let expressions = expressions();
     assert!(expressions.len() >= 8);
     for expression in expressions {
-        // What is above 0 only in trouble may be empty.
+        // An expression that is above 0 only in trouble may be empty.
         let found = prometheus.until(&expression, || {
             let found = prometheus.value_of(&expression);
             (!found.is_empty() || expression.ends_with("> 0")).then_some(found.len())

@@ -1,4 +1,4 @@
-//! What the kernel holds for a box that does not answer.
+//! Packets that the kernel holds for a box that does not answer.
 
 use nix::sys::signal::Signal;
 

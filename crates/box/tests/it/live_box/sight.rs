@@ -1,4 +1,4 @@
-//! Who stalls and why, on real connections: in the status, on the dashboard, for Prometheus.
+//! Stalls of real connections: in the status, on the dashboard, for Prometheus.
 
 use std::process::{Command, Stdio};
 

@@ -24,7 +24,7 @@ use crate::live_box::flood::{Flood, Route, Sort};
 use crate::live_box::process::BoxProcess;
 use crate::live_box::world::{Kind, World};
 
-/// What can happen to a box.
+/// Event that can happen to a box.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// SIGHUP, with another rate each time.
@@ -39,10 +39,10 @@ enum Event {
     Link,
     /// An interface is deleted, and another one made in its place.
     Remade,
-    /// It is started again with CLOCK_MONOTONIC a day ahead, and again with all that left behind: whatever is kept is
-    /// of another time. CLOCK_REALTIME cannot be stepped in a namespace, and the box does not read it.
+    /// The box is started again with CLOCK_MONOTONIC a day ahead, and again with all that left behind: whatever is
+    /// kept is of another time. CLOCK_REALTIME cannot be stepped in a namespace, and the box does not read it.
     Clock,
-    /// It gets no more memory for two seconds.
+    /// The box gets no more memory for two seconds.
     Memory,
     /// Programs of the same priority want all processors.
     Neighbour,
@@ -88,10 +88,10 @@ impl Event {
 struct Soak {
     world: World,
     load: Option<Load>,
-    /// None only while it changes.
+    /// The box under test; none only while it changes.
     running: Option<BoxProcess>,
     rates: u64,
-    /// What floods send a second.
+    /// Packets that a flood sends a second.
     flood: Option<u64>,
 }
 
@@ -252,7 +252,7 @@ impl Drop for Busy {
     }
 }
 
-/// What a link that goes down, or is made anew, would lose for good.
+/// Addresses and settings that a link would lose for good when it goes down or is made anew.
 fn prepare_lan(world: &World) {
     world.exec("b", "sysctl -qw net.ipv6.conf.lan.keep_addr_on_down=1");
     world.ip("c", &format!("addr add 10.77.0.{VICTIM}/24 dev e0"));
@@ -307,7 +307,7 @@ fn whatever_happens_to_a_box_nothing_is_lost_but_by_its_verdict() {
     let mut soak = Soak::new(world, Some(20_000));
     let before = gauges(&[vec![soak.running().pid()], soak.running().children()].concat()).1;
     let mut records: Vec<Record> = Event::all().into_iter().map(|event| soak.happen(event)).collect();
-    // All that floods opened is let go by the next box.
+    // The next box lets go of all that floods opened.
     records.push(soak.happen(Event::Upgrade));
     println!("{}", table::of(&records));
     for record in &records {

@@ -12,7 +12,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use crate::live_box::process::BoxProcess;
 use crate::live_box::world::{Kind, World, inside};
 
-/// Of each period the processor is away for so long.
+/// Period in which the processor is away once, for `AWAY`.
 const PERIOD: Duration = Duration::from_millis(100);
 const AWAY: Duration = Duration::from_millis(30);
 const SPAN: Duration = Duration::from_secs(20);
@@ -58,7 +58,7 @@ impl Stream {
         Self { stop, bytes, threads: vec![receiving, sending] }
     }
 
-    /// What has come in a while, as a share of what the rate allows, while `work` is done over and over.
+    /// Received share of the bytes that the rate allows, while `work` is done over and over.
     fn share(&self, kbps: u64, mut work: impl FnMut()) -> f64 {
         std::thread::sleep(Duration::from_secs(1));
         let (begun, before) = (Instant::now(), self.bytes.load(Ordering::Relaxed));

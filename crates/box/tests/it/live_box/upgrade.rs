@@ -66,7 +66,7 @@ fn nothing_is_lost_while_one_box_takes_anothers_place() {
     }
 }
 
-/// What floods leave: more flows than there is room for, in both directions.
+/// Fills the tables by floods: more flows than there is room for, in both directions.
 fn fill_tables(world: &World, running: &BoxProcess) {
     let floods = [Route::to_user(3), Route::from_user(3)].into_iter().flat_map(|route| {
         [Sort::Ack, Sort::Syn].map(|sort| Flood::start(world, &[sort], route, Some(20_000)))

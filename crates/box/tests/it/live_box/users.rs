@@ -55,7 +55,7 @@ impl Downloads {
     }
 }
 
-/// What comes to each of these counts in the time to come, once all have some.
+/// Increase of each of these counts in the time to come, once all have some.
 pub fn counted(counts: &[&AtomicU64], time: Duration) -> (Vec<u64>, Duration) {
     let now = || counts.iter().map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>();
     let until = Instant::now() + PATIENCE;
@@ -102,7 +102,7 @@ pub fn connect_as(from: IpAddr, server: SocketAddr) -> Option<TcpStream> {
     Some(TcpStream::from(fd))
 }
 
-/// So many bytes; none if they take longer, each, than this.
+/// Fetches so many bytes; none if one read takes longer than `patience`.
 pub fn fetch_as(from: IpAddr, server: SocketAddr, bytes: usize, patience: Duration) -> Option<()> {
     let mut stream = connect_as(from, server)?;
     stream.set_read_timeout(Some(patience)).ok()?;
@@ -133,14 +133,14 @@ fn twenty_households(world: &World) -> Vec<(IpAddr, u32)> {
     (0..20).map(one).collect()
 }
 
-/// What the first of these has of a fair share.
+/// Part of a fair share that the first user got.
 fn share_of_first(got: &[u64]) -> f64 {
     got[0] as f64 * got.len() as f64 / got.iter().sum::<u64>() as f64
 }
 
-/// That the first household has a twentieth more than its share at most: in one of three times of ten seconds, since
-/// a machine that stands still for a while makes timeouts of those with one connection, who then leave a part of
-/// theirs to the one that always has something waiting.
+/// Asserts that the first household has a twentieth more than its share at most, in one of three times of ten
+/// seconds: a machine that stands still for a while makes timeouts of those with one connection, who then leave a
+/// part of theirs to the one that always has something waiting.
 fn first_has_its_share(what: &str, downloads: &Downloads, households: impl Fn(&[u64]) -> Vec<u64>) {
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -281,7 +281,7 @@ fn circuits_keep_to_their_rates_and_a_reload_changes_them() {
         let (got, took) = downloads.measure(Duration::from_secs(5));
         let mbps = got.iter().map(|bytes| *bytes as f64 * 8e-6 / took.as_secs_f64()).collect::<Vec<_>>();
         eprintln!("at most {rate} Mbit/s: {mbps:.3?}");
-        // What was read is payload; what waits in the sockets may be read a little late.
+        // The measured bytes are payload; data in the sockets may be read a little late.
         assert!(mbps[0] <= rate * 1.03, "{rate}: {mbps:?}");
         assert!(mbps[0] > rate * 0.5, "{rate}: it is not starved: {mbps:?}");
     }

@@ -106,18 +106,18 @@ pub fn can_xdp() -> bool {
 /// How the box joins its two interfaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It routes between 10.77.0.0/24 and 10.78.0.0/24.
+    /// The box routes between 10.77.0.0/24 and 10.78.0.0/24.
     Routed,
-    /// A bridge joins them; client and server are in 10.77.0.0/24.
+    /// A bridge joins the interfaces; client and server are in 10.77.0.0/24.
     Bridged,
-    /// Nothing joins them.
+    /// Nothing joins the interfaces.
     Apart,
 }
 
-/// Whom boxes become.
+/// User that boxes become.
 pub const USER: &str = "nobody";
 
-/// Who may keep a box's rules.
+/// Keepers of a box's rules that are tried.
 pub const FILTERS: [&str; 2] = ["nft", "iptables"];
 
 /// A host of a LAN with several.
@@ -132,7 +132,7 @@ pub struct World {
     tag: String,
     kind: Kind,
     pub dir: PathBuf,
-    /// Who keeps its boxes' rules.
+    /// Keeper of its boxes' rules.
     pub filter: &'static str,
     /// Its boxes find no program.
     pub without_programs: bool,
@@ -140,7 +140,7 @@ pub struct World {
     pub of_its_own: bool,
     /// The clock of its boxes is so many seconds ahead.
     pub ahead: Option<u32>,
-    /// What its boxes' iptables lock, in place of what all others do.
+    /// Lock of its boxes' iptables, in place of the one that all others take.
     pub lock: Option<PathBuf>,
     /// More users, each in a namespace of its own.
     more: Vec<String>,
@@ -152,12 +152,12 @@ impl World {
         can_run().then(|| Self::new(kind))
     }
 
-    /// The same once for each who may keep the rules.
+    /// Worlds for each keeper of the rules that works here.
     pub fn each_filter(kind: Kind) -> impl Iterator<Item = Self> {
         FILTERS.into_iter().filter(move |filter| can_keep(kind, filter)).map(move |f| Self::with(kind, f))
     }
 
-    /// One whose boxes' rules are kept so.
+    /// A world whose boxes' rules this keeper has.
     pub fn with(kind: Kind, filter: &'static str) -> Self {
         let mut world = Self::new(kind);
         world.filter = filter;
@@ -278,12 +278,12 @@ impl World {
         self.start_configured_with("")
     }
 
-    /// The same with more flags.
+    /// Starts a box by the settings file and more flags.
     pub fn start_configured_with(&self, flags: &str) -> BoxProcess {
         self.start(&format!("{flags} --config {}", self.dir.join("box.toml").display()))
     }
 
-    /// What the kernel at `end` counts of TCP: the `nth` value of its line in /proc/net/snmp.
+    /// Count of TCP in the kernel at `end`: the `nth` value of its line in /proc/net/snmp.
     pub fn counted_of_tcp(&self, end: &str, nth: usize) -> String {
         let snmp = inside(&self.ns(end), || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap());
         let snmp = snmp.join().unwrap();
@@ -342,7 +342,7 @@ impl World {
         rules.contains("-j NFQUEUE") || rules.contains(" bypass")
     }
 
-    /// What the box of this world says when it is started so, and refuses.
+    /// Error message of a box that refuses to start so.
     pub fn refused(&self, args: &str) -> String {
         let mut command = self.command(args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -350,7 +350,7 @@ impl World {
         while child.try_wait().unwrap().is_none() && since.elapsed() < std::time::Duration::from_secs(30) {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        // One that runs instead is ended, and has no status.
+        // A box that runs instead is ended, and has no status.
         let _ = child.kill();
         let out = child.wait_with_output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{args}: {}", String::from_utf8_lossy(&out.stderr));
@@ -482,7 +482,7 @@ impl World {
         self.fetch_by("c", server, bytes)
     }
 
-    /// The same by the user in another namespace.
+    /// Fetches by the user in another namespace.
     pub fn fetch_by(&self, end: &str, server: IpAddr, bytes: usize) -> Fetch {
         let (tell, told) = mpsc::channel();
         let serving = inside(&self.ns("s"), move || serve_one(server, bytes, &tell));
@@ -520,7 +520,7 @@ impl Fetch {
         self.longest_gap();
     }
 
-    /// The same; returns the longest time without any after the first.
+    /// Waits for the last byte; returns the longest time without any after the first.
     pub fn longest_gap(self) -> Duration {
         let (got, longest) = self.reading.join().unwrap();
         assert_eq!(got.len(), self.bytes);

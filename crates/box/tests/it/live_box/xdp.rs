@@ -30,7 +30,7 @@ fn af_xdp_shapes_what_a_bridge_forwards_whatever_the_offloads() {
     let down = &s.down.report.counters;
     assert!(down.sent >= 2666 && s.up.report.counters.sent > 100, "{down:?}");
     assert_eq!((s.malformed, s.lost, s.gone, s.backend.as_str()), (0, 0, 0, "xdp"));
-    // Both users reach the machine itself, and it them.
+    // The users and the machine itself reach each other.
     for end in ["c", "s"] {
         world.exec(end, "ping -c 3 -i 0.2 -W 2 10.77.0.1");
     }
@@ -70,7 +70,7 @@ fn the_program_goes_with_a_box_that_is_killed() {
     }
 }
 
-/// The same datagrams by each back end: every one is sent, at the same rate but for a tenth.
+/// One load of datagrams by each back end: every one is sent, at the same rate but for a tenth.
 #[test]
 fn all_back_ends_give_a_link_the_same_rate() {
     let mut times = Vec::new();

@@ -1,4 +1,4 @@
-//! What has happened, a line each in a file, so that an interrupted run goes on.
+//! Events of a run, a line each in a file, so that an interrupted run goes on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -22,11 +22,11 @@ pub struct Record {
     pub kbps: u64,
     /// Packets a second of a flood.
     pub flood_pps: u64,
-    /// What this box has let by unqueued since it began.
+    /// Packets that this box has let by unqueued since it began.
     pub unseen: u64,
     /// Connections that broke since the beginning.
     pub broken: u64,
-    /// Of the box and its watchdog, after the event.
+    /// Memory and descriptors of the box and its watchdog, after the event.
     pub memory_kb: u64,
     pub descriptors: u64,
 }

@@ -1,5 +1,5 @@
-//! What is under way through the box all the time: downloads and uploads without end, of which every byte is looked at,
-//! and numbered datagrams, of which every one is counted.
+//! Load through the box at all times: downloads and uploads without end, of which every byte is checked, and
+//! numbered datagrams, of which every one is counted.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -22,7 +22,7 @@ fn pattern() -> Vec<u8> {
     (0..PATTERN).map(|i| (i ^ (i >> 5)) as u8).collect()
 }
 
-/// What somebody has received.
+/// Receiver's count of bytes, and of times without any.
 #[derive(Debug)]
 pub struct Meter {
     bytes: AtomicU64,
@@ -180,7 +180,7 @@ impl Datagrams {
     }
 }
 
-/// What all threads of a load look at.
+/// State that all threads of a load look at.
 #[derive(Clone, Default)]
 struct Shared {
     stop: Arc<AtomicBool>,
@@ -196,7 +196,7 @@ pub struct Load {
     datagrams: [Datagrams; 2],
 }
 
-/// What became of it in one phase.
+/// Traffic of one phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Passed {
     /// Datagrams, both ways.
@@ -230,7 +230,7 @@ impl Load {
         self.flows.iter().map(|flow| &*flow.meter)
     }
 
-    /// Those of connections, then those of datagrams.
+    /// Meters of connections, then those of datagrams.
     fn all(&self) -> impl Iterator<Item = &Meter> {
         self.meters().chain(self.datagrams.iter().map(|datagrams| &*datagrams.meter))
     }
@@ -254,7 +254,7 @@ impl Load {
         }
     }
 
-    /// What passes while `work` is done and until all moves again, and how that went.
+    /// Measures the traffic while `work` is done and until all moves again.
     pub fn during<T>(&self, why: &str, work: impl FnOnce() -> T) -> (Passed, T) {
         self.all().for_each(|meter| {
             meter.gap();
@@ -270,7 +270,7 @@ impl Load {
         };
         self.shared.phase.store(phase + 1, Ordering::Relaxed);
         let counted = || self.datagrams.each_ref().map(|d| d.counted(phase));
-        // What is sent now comes after what was under way; then what waits in a queue has a while to come.
+        // New datagrams queue behind those under way; then the ones in a queue have a while to come.
         self.wait_for_all(why);
         let until = Instant::now() + Duration::from_secs(1);
         while counted().iter().any(|[sent, got]| got < sent) && Instant::now() < until {

@@ -12,12 +12,13 @@ pub struct Pressure {
     /// Their group before, by its file of processes.
     before: PathBuf,
     processes: Vec<u32>,
-    /// Of the second version, which slows them down; the first lets them wait.
+    /// Whether control groups are of version 2, which slows processes down; version 1 lets them wait.
     unified: bool,
 }
 
 impl Pressure {
-    /// `None` where control groups cannot be made here, or know no memory.
+    /// Puts processes into a group of their own; `None` where control groups cannot be made here, or know no
+    /// memory.
     pub fn on(processes: &[u32]) -> Option<Self> {
         let groups = fs::read_to_string(format!("/proc/{}/cgroup", processes.first()?)).ok()?;
         let path_of = |controller: &str| {
@@ -54,7 +55,7 @@ impl Drop for Pressure {
         for pid in &self.processes {
             let _ = fs::write(&self.before, pid.to_string());
         }
-        // It is busy for as long as the kernel moves them.
+        // The group is busy for as long as the kernel moves its processes.
         for _ in 0..100 {
             if fs::remove_dir(&self.group).is_ok() {
                 return;
