@@ -1,5 +1,5 @@
-//! What a packet costs: `cargo bench -p narrows-qdisc`; `cargo bench -p narrows-qdisc -- taq:paper 10000` measures that
-//! alone.
+//! Cost of a packet: `cargo bench -p narrows-qdisc` measures all; `cargo bench -p narrows-qdisc -- taq:paper 10000`
+//! measures one discipline and one number of flows.
 //!
 //! One step is one packet in and one out, at a steady backlog, with all tracking. Each flow sends five packets a second
 //! whatever the number of flows, so only the tables grow; one packet in twenty is a retransmission. The right-hand
@@ -29,8 +29,8 @@ const BLOCK: usize = 1024;
 const LEN: u64 = 1000;
 /// Packets a second of each flow.
 const PER_FLOW: u64 = 5;
-/// How long each cell is measured at a time, and how often: the lowest median counts, since what disturbs a measurement
-/// only adds to it.
+/// Time for which each cell is measured, and the number of times: the lowest median counts, since what disturbs a
+/// measurement only adds to it.
 const MEASURE: core::time::Duration = core::time::Duration::from_millis(400);
 const ROUNDS: usize = 3;
 /// Packets of one flow that wait in the second table.
@@ -181,7 +181,7 @@ fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// What is measured: each packet of a block in, and one out; with `acks`, and half an acknowledgment.
+/// Passes a block through the discipline: each packet in, and one out; with `acks`, half an acknowledgment too.
 #[inline(never)]
 fn pass(
     q: &mut dyn Discipline<Record>,
@@ -208,7 +208,7 @@ fn pass(
     }
 }
 
-/// How long to measure, as far as is not up to the clock.
+/// Number of blocks to measure by PER_PACKET_BLOCKS; without it the clock decides.
 fn blocks() -> Option<usize> {
     std::env::var("PER_PACKET_BLOCKS").ok()?.parse().ok()
 }

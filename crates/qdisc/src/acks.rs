@@ -1,4 +1,4 @@
-//! Which acknowledgments a later one makes superfluous.
+//! Acknowledgments that a later one makes superfluous.
 //!
 //! Idea: Høiland-Jørgensen, Täht, Morton, Piece of CAKE, LANMAN 2018, section III-E. TCP's acknowledgments are
 //! cumulative: on a thin way back many that wait say no more than the last.
@@ -103,7 +103,7 @@ mod tests {
             superfluous(&ack(1), &ack(1 + MOST_UNDER_WAY)) && !superfluous(&ack(1), &ack(2 + MOST_UNDER_WAY)),
             "forged"
         );
-        // One that carries ECE or data does not replace either.
+        // An acknowledgment with ECE or data does not replace an earlier one.
         assert!(!superfluous(&ack(1000), &with(2000, flag(Flags::ECE))));
         assert!(!superfluous(&ack(1000), &with(2000, |t| t.payload = 1)));
         assert!(!replaces(&with(2000, flag(Flags::ECE))) && replaces(&with(2000, sack)));

@@ -1,5 +1,4 @@
-//! Which bucket a flow belongs to: a seeded hash of its key over a number of buckets, whose seed may change now and
-//! then.
+//! Bucket of a flow: a seeded hash of its key over a number of buckets, whose seed may change now and then.
 //!
 //! Idea: McKenney, Stochastic Fairness Queuing, INFOCOM 1990: with fewer queues than flows two flows may share one; a
 //! hash that changes every few seconds ("perturbation") lets no pair suffer for long. A fresh seed from the driver also
@@ -21,7 +20,7 @@ pub struct Buckets {
     salt: u64,
     dice: Dice,
     every: Option<Duration>,
-    /// When the salt changes next; known after the first packet.
+    /// Time of the next change of the salt; known after the first packet.
     change_at: Option<Instant>,
 }
 
@@ -33,14 +32,14 @@ impl Buckets {
         Self { count: count.max(1), salt: dice.roll(), dice, every: None, change_at: None }
     }
 
-    /// The same, with another hash each `every`; zero means never.
+    /// Changes the hash each `every`; zero means never.
     #[must_use]
     pub fn perturbed(mut self, every: Duration) -> Self {
         self.every = (every > Duration::ZERO).then_some(every);
         self
     }
 
-    /// How many there are.
+    /// Number of buckets.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count as usize

@@ -41,15 +41,15 @@ use crate::{
     Backlog, Counters, Dice, Discipline, Manage, Packet, Qdisc, Reason, Report, ShaperConfig, Verdict,
     Verdicts, acks,
 };
-/// Of a long queue only so many packets are looked at for superfluous acknowledgments.
+/// Packets of a long queue that are looked at for superfluous acknowledgments.
 const SCAN: usize = 64;
 /// A delay of fewer packets' time than this is not CoDel's fault.
 const LEAST_PACKETS: u64 = 4;
 
-/// What a queue counts as.
+/// Set that a queue belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
-    /// In no list.
+    /// Queue in no list.
     None,
     /// Has not used up its first turn: goes first.
     Sparse,
@@ -61,7 +61,7 @@ enum Set {
     Decaying,
 }
 
-/// One flow's queue: one line of a cache. Its bytes are kept apart, so that the longest is soon found.
+/// Queue of one flow: one line of a cache. Its bytes are kept apart, so that the longest is soon found.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct CakeFlow {
@@ -87,7 +87,7 @@ pub struct Cake<P> {
     config: CakeConfig,
     link: ShaperConfig,
     law: Law,
-    /// Below this sojourn no queue is too long.
+    /// Sojourn below which no queue is too long.
     least: Duration,
     quantum: u32,
     salt: u64,

@@ -100,7 +100,7 @@ impl<P: Packet> Classes<P> {
         new
     }
 
-    /// What follows from settings and share.
+    /// Derives times, codepoints and room from the settings and the share.
     fn settle(&mut self) {
         let ms = |t: narrows_units::Duration| u32::try_from(t.as_millis()).unwrap_or(u32::MAX);
         (self.timeout, self.age) = (ms(self.config.record_timeout), ms(self.config.seconds));
@@ -109,7 +109,7 @@ impl<P: Packet> Classes<P> {
         self.set_share(self.share);
     }
 
-    /// What has set itself goes on from where it is, if it is still to.
+    /// Keeps what was learned by measurement, if it is still to be measured.
     fn keep_learned(&mut self, config: &Config, link: &ShaperConfig) {
         // Another edge makes other classes.
         let same = config.edge == self.config.edge;
@@ -162,7 +162,7 @@ impl<P: Packet> Classes<P> {
         };
         let syn = header.tcp.is_some_and(|t| t.flags.has(Flags::SYN));
         let record = &mut self.records.all[at as usize];
-        // What still waits was sent before: until it has left, this is the old flow.
+        // Waiting packets are of the old flow: until they have left, so is this one.
         if !record.waits() && (record.closed() || syn || now.since(record.seen) > self.timeout) {
             record.renew(class, now);
         }
@@ -232,7 +232,7 @@ impl<P: Packet> Classes<P> {
         fits
     }
 
-    /// What RED says of an arrival in `class`, as it finds the queue.
+    /// Decision of RED on an arrival in `class`, by the queue it finds.
     fn decide(&mut self, now: Instant, class: usize) -> Call {
         let queue = self.store.backlog(class).packets;
         self.reds.as_mut().map_or(Call::Pass, |reds| reds.decide(now, class, queue))
@@ -297,7 +297,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
             // Floyd and Jacobson, figure 2: q_time.
             reds.empty(from, now);
         }
-        // What finds no room is not marked first.
+        // A packet that finds no room is not marked first.
         let early = fits && self.lost_early(call, to, &mut packet, verdicts);
         if !fits || early {
             let reason = if early { Reason::Early } else { Reason::OverLimit };
@@ -326,7 +326,7 @@ impl<P: Packet> Qdisc<P> for Classes<P> {
             self.divider.send(class, self.link.wire_len(packet.len()));
         }
         if self.config.mark && packet.header().dscp != self.codepoints[class] {
-            // What cannot be changed goes as it is: the next box puts it into the long class.
+            // A packet that cannot be changed goes as it is: the next box puts it into the long class.
             let _ = packet.set_dscp(self.codepoints[class]);
         }
         Some(packet)

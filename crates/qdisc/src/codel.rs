@@ -25,7 +25,7 @@ pub struct CodelConfig {
     pub limit: u32,
     /// Acceptable standing delay.
     pub target: Duration,
-    /// How long it may last.
+    /// Time that the delay may stay above `target`.
     pub interval: Duration,
     /// `target` is at least one and a half packets' time on the link.
     pub scale: bool,
@@ -52,12 +52,11 @@ pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(1), Duration:
 
 keys! {
     CodelConfig;
-    limit: Number(1, 1_000_000), "the most packets that wait";
+    limit: Number(1, 1_000_000), "most packets that wait at once";
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay";
     interval: Time(INTERVALS.0, INTERVALS.1),
-        "how long the delay may stay above it: about the longest usual round-trip time";
-    scale: Choice(),
-        "`target` is never less than one and a half packets' time on the link, and `interval` grows by as much";
+        "time that the delay may stay above `target`: about the longest usual round-trip time";
+    scale: Choice(), "raise `target` to at least one and a half packets' time on the link, and `interval` by as much";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
 }
 

@@ -151,7 +151,7 @@ pub struct DeficitScheduler {
 }
 
 impl DeficitScheduler {
-    /// Nobody.
+    /// A scheduler without members.
     pub const EMPTY: Self =
         Self { sparse: List::EMPTY, new: List::EMPTY, old: List::EMPTY, ahead: NewFlows::NONE };
 

@@ -16,14 +16,14 @@ use crate::{Ahead, Discipline, Packet, Verdict, Verdicts};
 /// A direction through the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// From the wide network to the users.
+    /// Direction from the wide network to the users.
     Down,
-    /// From the users to the wide network.
+    /// Direction from the users to the wide network.
     Up,
 }
 
 impl Direction {
-    /// Both, down first.
+    /// The two directions, down first.
     pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
 
     /// The opposite.
@@ -44,7 +44,7 @@ impl Direction {
     }
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<P> {
     /// A packet goes on its way in this direction.
@@ -72,12 +72,12 @@ impl<P: Packet, Q: Discipline<P>> Driver<P, Q> {
         &self.disciplines[direction as usize]
     }
 
-    /// The same, to change or to look into.
+    /// The discipline of a direction, to change or to look into.
     pub const fn discipline_mut(&mut self, direction: Direction) -> &mut Q {
         &mut self.disciplines[direction as usize]
     }
 
-    /// Both disciplines, down first.
+    /// The two disciplines, down first.
     #[must_use]
     pub fn into_disciplines(self) -> [Q; 2] {
         self.disciplines
@@ -89,8 +89,8 @@ impl<P: Packet, Q: Discipline<P>> Driver<P, Q> {
         self.disciplines[direction.other() as usize].coming(&header.key.reverse(), ahead);
     }
 
-    /// A packet has come; then all that may leave is sent. Each packet is served as if it had come alone: a full queue
-    /// must not refuse what a free link would take.
+    /// Takes a packet that came, and sends all that may leave then. Each packet is served as if it had come alone:
+    /// a full queue must not refuse what a free link would take.
     pub fn arrive(&mut self, now: Instant, direction: Direction, packet: P, sink: &mut impl FnMut(Event<P>)) {
         let other = direction.other();
         let waits = self.disciplines[direction as usize].backlog().packets > 0;
@@ -112,7 +112,7 @@ impl<P: Packet, Q: Discipline<P>> Driver<P, Q> {
 
     /// Sends all that may leave now.
     pub fn service(&mut self, now: Instant, sink: &mut impl FnMut(Event<P>)) {
-        // What one direction's reverse path lets go is queued by the other, so releases come first.
+        // Packets that one direction's reverse path lets go are queued by the other, so releases come first.
         for direction in Direction::BOTH {
             while let Some(packet) = self.release(now, direction) {
                 self.hand_on(direction, sink);
@@ -130,7 +130,7 @@ impl<P: Packet, Q: Discipline<P>> Driver<P, Q> {
         }
     }
 
-    /// When [`Driver::service`] is worth calling again; `None` if only an arrival can change anything.
+    /// Time at which [`Driver::service`] is worth calling again; `None` if only an arrival can change anything.
     #[must_use]
     pub fn next_service(&self, now: Instant) -> Option<Instant> {
         let of = |q: &Q| [q.next_ready(now), q.reverse_path().and_then(|path| path.next_release(now))];

@@ -11,7 +11,7 @@ pub struct Config { limit: u32 }
 impl Default for Config {
     fn default() -> Self { Self { limit: 30 } }
 }
-keys! { Config; limit: Number(1, 1_000_000), "the most packets that wait"; }
+keys! { Config; limit: Number(1, 1_000_000), "most packets that wait at once"; }
 impl Settings for Config {
     const NAME: &'static str = "drop_front";
     const BARE: &'static str = "limit";

@@ -27,7 +27,7 @@ use crate::{
     SettingError, Settings, ShaperConfig, Verdicts,
 };
 
-/// Who has a queue.
+/// Owner of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queues {
     /// Each flow.
@@ -49,15 +49,15 @@ pub struct DrrConfig {
     pub rtt: Duration,
     /// Packet size for which the buffer is sized.
     pub packet: Bytes,
-    /// Who has a queue.
+    /// Owner of a queue.
     pub share: Queues,
     /// Queues, with `share=hash`.
     pub buckets: u32,
-    /// How long a hash is kept; zero: for ever.
+    /// Time for which a hash is kept; zero: for ever.
     pub perturb: Duration,
     /// Bytes of a turn; zero: the link's largest packet.
     pub quantum: u32,
-    /// How many leading bits of an IPv6 address are a user's; 0 for as the driver tells of each packet.
+    /// Leading bits of an IPv6 address that are a user's; 0 for as the driver tells of each packet.
     pub user_prefix: u32,
 }
 
@@ -81,12 +81,15 @@ keys! {
     buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
-    share: Choice(), "who has a queue: each flow, or each bucket of a hash over flows; `user`: each flow, users first";
+    share: Choice(),
+        "owner of a queue: each flow, or each bucket of a hash over flows; `user`: each flow, and users share the \
+         link first";
     buckets: Number(1, 65_536), "queues that flows are hashed into (`share=hash`)";
-    perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever (`share=hash`)";
+    perturb: Time(Duration::ZERO, Duration::from_secs(3600)),
+        "time for which a hash is kept; 0: for ever (`share=hash`)";
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: the link's largest packet";
     user_prefix: Number(0, 128),
-        "IPv6 prefix of a user (`share=user`); 0: as the box finds it, and 64 elsewhere";
+        "length of a user's IPv6 prefix in bits (`share=user`); 0: as the box finds it, and 64 elsewhere";
 }
 
 /// Smaller quanta would go round hundreds of times for one large packet.
@@ -147,11 +150,11 @@ impl<P: Packet> Drr<P> {
         Self::with_room(config, link, seed, 0)
     }
 
-    /// With lanes for `waiting` packets, should that be more than the limit.
+    /// Makes lanes for `waiting` packets, should that be more than the limit.
     fn with_room(config: DrrConfig, link: ShaperConfig, seed: u64, waiting: usize) -> Self {
         let limit = config.limit(&link);
         let classifier = match config.share {
-            // One more: a packet that comes is taken before one is chosen to go.
+            // Room for one packet more: an arrival is taken in before one is chosen to go.
             Queues::Flow | Queues::User => Classifier::exact(limit.max(waiting) + 1, seed),
             Queues::Hash => Classifier::hashed(config.buckets, config.perturb, seed),
         };

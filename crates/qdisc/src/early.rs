@@ -1,4 +1,4 @@
-//! What RED and RIO share: the averaged queue, and the chance of a drop that grows with it.
+//! Common part of RED and RIO: the averaged queue, and the chance of a drop that grows with it.
 //!
 //! Idea: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, IEEE/ACM Transactions on
 //! Networking 1(4), 1993; the gentle slope: Floyd, Recommendation on using the "gentle_" variant of RED, 2000.
@@ -27,9 +27,9 @@ pub struct Average {
     /// 24 fractional bits.
     value: u64,
     weight: u64,
-    /// What a typical packet takes on the link: in idle time so many small packets could have been sent.
+    /// Time of a typical packet on the link: in idle time so many small packets could have been sent.
     slot: Duration,
-    /// When the link has sent the last packet; if nothing waits, it is idle from then on.
+    /// Time at which the link has sent the last packet; if nothing waits, it is idle from then on.
     idle_from: Instant,
 }
 
@@ -63,7 +63,7 @@ impl Average {
         }
     }
 
-    /// Nothing waits, and what comes does not count: the idle time alone takes effect, if there was one.
+    /// Ages the average by an idle time, if there was one: nothing waits, and no arrival counts.
     pub fn age(&mut self, now: Instant) -> bool {
         if now <= self.idle_from {
             return false;
@@ -98,7 +98,7 @@ const fn power(mut p: u64, mut m: u64) -> u64 {
     result
 }
 
-/// What the curve says of an arrival.
+/// Decision of the curve on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Let it in.
@@ -112,15 +112,16 @@ pub enum Call {
 /// The thresholds and slopes of a curve, in whole units of its average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Below: nothing is dropped.
+    /// Average below which nothing is dropped.
     pub min: u64,
-    /// From here on: everything, or with `gentle` more and more up to twice as much. More than `min`.
+    /// Average from which everything is dropped, or with `gentle` more and more up to twice as much. More than
+    /// `min`.
     pub max: u64,
     /// The probability just below `max`.
     pub max_p: Ppm,
-    /// From `max_p` at `max` to 1 at twice `max`.
+    /// Whether the chance grows from `max_p` at `max` to 1 at twice `max`.
     pub gentle: bool,
-    /// After a drop 1 / p_b arrivals pass (ns-2's `wait_`).
+    /// Whether 1 / p_b arrivals pass after a drop (ns-2's `wait_`).
     pub wait: bool,
 }
 

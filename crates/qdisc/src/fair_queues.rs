@@ -1,4 +1,4 @@
-//! What SFQ and DRR have in common: flows sorted into lanes, of which the longest pays when all is full.
+//! Common part of SFQ and DRR: flows sorted into lanes, of which the longest pays when all is full.
 //!
 //! What a packet passes through is in line, so that the packet is moved no more often than in one function.
 
@@ -17,7 +17,7 @@ pub struct FairQueues<P> {
     /// The most packets that wait.
     limit: usize,
     pub(super) counters: Counters,
-    /// Where the link is shared between users first: whose each lane is.
+    /// Users of the lanes, where the link is shared between users first.
     pub(super) by_user: Option<Box<LaneUsers>>,
 }
 
@@ -76,7 +76,7 @@ impl<P: Packet> FairQueues<P> {
         self.lanes.backlog()
     }
 
-    /// What there is to tell, under the discipline's name.
+    /// Report under the discipline's name.
     pub fn report(&self, name: &'static str) -> Report {
         Report {
             name: name.into(),

@@ -8,12 +8,12 @@ use narrows_units::{Bytes, Instant};
 
 use crate::{Backlog, Counters, Discipline, Manage, Packet, Qdisc, Reason, Report, ShaperConfig, Verdicts};
 
-/// How much a FIFO holds. The packet on the wire does not count: it has been dequeued.
+/// Size of a FIFO. The packet on the wire does not count: it has been dequeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// At most this many packets.
+    /// Size in packets.
     Packets(usize),
-    /// At most this many bytes of IP packets.
+    /// Size in bytes of IP packets.
     Bytes(Bytes),
 }
 

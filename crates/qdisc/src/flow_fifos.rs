@@ -1,5 +1,5 @@
-//! What FQ-CoDel and CAKE have in common: a FIFO for each of a number of flows in one slab, each packet with the time
-//! at which it came, and the longest of them in bytes.
+//! Common part of FQ-CoDel and CAKE: a FIFO for each of a number of flows in one slab, each packet with the time at
+//! which it came, and the longest of them in bytes.
 //!
 //! What a packet passes through is in line, so that the packet is moved no more often than in one function.
 
@@ -18,7 +18,7 @@ pub struct FlowFifos<P> {
 }
 
 impl<P: Packet> FlowFifos<P> {
-    /// Nothing waits in any of `flows`.
+    /// Makes empty queues for `flows` flows.
     pub fn new(flows: usize) -> Self {
         Self { packets: Fifos::new(), bytes: vec![0; flows], backlog: Backlog::default() }
     }
@@ -78,7 +78,7 @@ impl<P: Packet> FlowFifos<P> {
         longest
     }
 
-    /// What there is to tell of a discipline, under its name and those of its two sets of flows.
+    /// Report of a discipline, under its name and those of its two sets of flows.
     pub fn report<'a>(
         &self,
         name: &'static str,

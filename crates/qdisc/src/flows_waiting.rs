@@ -1,4 +1,4 @@
-//! Which lane a packet goes to: one of a number of buckets by hash, or one for each flow that has packets waiting.
+//! Lane of a packet: one of a number of buckets by hash, or one for each flow that has packets waiting.
 
 use narrows_lists::{Chains, NIL, chained};
 use narrows_units::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::Buckets;
 /// Lanes by flow. Only flows with packets waiting are known, so there are never more than packets.
 #[derive(Debug)]
 pub enum Classifier {
-    /// As many lanes as buckets; flows may meet.
+    /// Lanes by hash, as many as buckets; flows may meet.
     Hashed(Buckets),
     /// A lane for each flow.
     Exact(FlowsWaiting),
@@ -23,7 +23,7 @@ impl Classifier {
         Self::Exact(FlowsWaiting::new(flows, seed))
     }
 
-    /// How many lanes there may be.
+    /// Number of lanes that there may be.
     pub fn lanes(&self) -> usize {
         match self {
             Self::Hashed(buckets) => buckets.count(),
@@ -47,7 +47,7 @@ impl Classifier {
         }
     }
 
-    /// Nothing of this lane waits any more.
+    /// Forgets a lane in which nothing waits any more.
     pub fn emptied(&mut self, lane: usize) {
         if let Self::Exact(flows) = self {
             flows.forget(lane);

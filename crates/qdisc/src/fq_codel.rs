@@ -37,7 +37,7 @@ use crate::{
     Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
-/// What CoDel leaves alone if no more than one packet of it waits.
+/// Queue that CoDel leaves alone if no more than one packet of it waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spare {
     /// The flow's own queue.
@@ -70,17 +70,17 @@ pub struct FqCodelConfig {
     pub quantum: u32,
     /// Acceptable standing delay.
     pub target: Duration,
-    /// How long it may last.
+    /// Time that the delay may stay above `target`.
     pub interval: Duration,
     /// `target` is at least one and a half packets' time on the link.
     pub scale: bool,
     /// ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// What CoDel leaves alone.
+    /// Queue that CoDel leaves alone if no more than one packet of it waits.
     pub spare: Spare,
     /// Among whom the link is shared.
     pub share: FlowsOrUsers,
-    /// How many leading bits of an IPv6 address are a user's; 0 for as the driver tells of each packet.
+    /// Leading bits of an IPv6 address that are a user's; 0 for as the driver tells of each packet.
     pub user_prefix: u32,
 }
 
@@ -104,21 +104,20 @@ impl Default for FqCodelConfig {
 
 keys! {
     FqCodelConfig;
-    limit: Number(1, 1_000_000), "the most packets that wait";
+    limit: Number(1, 1_000_000), "most packets that wait at once";
     flows: Number(1, 65_536), "queues that flows are hashed into";
     quantum: Number(256, 65_535), "bytes of a turn, on the link";
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay of a flow";
     interval: Time(INTERVALS.0, INTERVALS.1),
-        "how long the delay may stay above it: about the longest usual round-trip time";
-    scale: Choice(),
-        "`target` is never less than one and a half packets' time on the link, and `interval` grows by as much";
+        "time that the delay may stay above `target`: about the longest usual round-trip time";
+    scale: Choice(), "raise `target` to at least one and a half packets' time on the link, and `interval` by as much";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
     spare: Choice(),
-        "CoDel leaves alone what has no more than one packet waiting: the flow's `queue` (RFC 8289, ns-3), or the \
-         `link` (Linux)";
-    share: Choice(), "whom the link is shared among: flows, or users first";
+        "queue that CoDel leaves alone while at most one packet waits in it: the flow's `queue` (RFC 8289, ns-3), \
+         or all of the `link` (Linux)";
+    share: Choice(), "sharing of the link: among flows, or among users and then their flows";
     user_prefix: Number(0, 128),
-        "IPv6 prefix of a user (`share=user`); 0: as the box finds it, and 64 elsewhere";
+        "length of a user's IPv6 prefix in bits (`share=user`); 0: as the box finds it, and 64 elsewhere";
 }
 
 impl Settings for FqCodelConfig {
@@ -146,10 +145,10 @@ impl FqCodelConfig {
     }
 }
 
-/// At most so many packets of the fattest queue go at once, and no more than half of its bytes (RFC 8290, section 4.1).
+/// Packets of the fattest queue that go at once at most; no more than half of its bytes go (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
 
-/// One flow's queue: one line of a cache. Its bytes are kept apart, so that the fattest is soon found.
+/// Queue of one flow: one line of a cache. Its bytes are kept apart, so that the fattest is soon found.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct FqCodelFlow {
@@ -181,7 +180,7 @@ pub struct FqCodel<P> {
     flows: Vec<FqCodelFlow>,
     lists: DeficitScheduler,
     by_user: Option<Box<FqUsers>>,
-    /// When the link has sent the packet after which nothing waited.
+    /// Time at which the link has sent the packet after which nothing waited.
     free_at: Instant,
     counters: Counters,
 }

@@ -43,8 +43,8 @@ pub enum Buffer {
 }
 
 impl Buffer {
-    /// In packets of `packet` bytes on `link`: B = C * RTT / (8 * S) (TAQ notes, table 2.8), never below four, because
-    /// a buffer of one or two turns every pair of packets into a loss.
+    /// Size in packets of `packet` bytes on `link`: B = C * RTT / (8 * S) (TAQ notes, table 2.8), never below four,
+    /// because a buffer of one or two turns every pair of packets into a loss.
     #[must_use]
     pub fn packets(self, link: &ShaperConfig, rtt: Duration, packet: Bytes) -> usize {
         match self {

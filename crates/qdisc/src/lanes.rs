@@ -13,7 +13,7 @@ use crate::deficit::{Carry, DeficitScheduler, Place, Step, Terms, Turn, member};
 use crate::new_flows::NewShare;
 use crate::{Backlog, Counters, Packet, Reason, Verdicts};
 
-/// What "longest" counts.
+/// Unit in which the longest lane is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     Packets,
@@ -36,7 +36,7 @@ struct Lane {
     /// Which list by length it is in; 0 if empty.
     step: usize,
     turn: Turn,
-    /// Which of the rounds it takes part in.
+    /// Number of the round it takes part in.
     round: u32,
 }
 
@@ -96,7 +96,7 @@ impl<P: Packet> Lanes<P> {
     pub const fn backlog(&self) -> Backlog {
         self.backlog
     }
-    /// What waits in one lane.
+    /// Backlog of one lane.
     pub fn backlog_of(&self, lane: usize) -> Backlog {
         self.lanes[lane].backlog
     }
@@ -195,7 +195,7 @@ impl<P: Packet> Lanes<P> {
         self.push_out_of(lane, own, counters, verdicts)
     }
 
-    /// The same of a lane that was chosen.
+    /// Pushes a packet out of a chosen lane.
     pub fn push_out_of(
         &mut self,
         lane: usize,

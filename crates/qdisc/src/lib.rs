@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-// So that the harness of the integration tests can also drive what is compiled for tests only.
+// The crate's own name lets the harness of the integration tests also drive what is compiled for tests only.
 #[cfg(test)]
 extern crate self as narrows_qdisc;
 

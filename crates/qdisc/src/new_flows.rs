@@ -10,10 +10,10 @@ use narrows_units::{Duration, Rate};
 
 use crate::Ppm;
 
-/// What new flows may have of the link beyond their share: a wait nobody notices.
+/// Time of the link that new flows may have beyond their share: a wait nobody notices.
 const IN_ADVANCE: Duration = Duration::from_millis(50);
 
-/// What new flows may have of a link: the same for all lists before it.
+/// Share of a link that new flows may have: one value for all lists before the link.
 #[derive(Clone, Copy, Debug)]
 pub struct NewShare {
     share: Ppm,
@@ -31,20 +31,20 @@ impl NewShare {
     }
 }
 
-/// How far new members are ahead of their share, and when each is due.
+/// Lead of new flows over their share, and the time at which each is due.
 #[derive(Debug)]
 pub struct NewFlows {
-    /// What they had beyond their share while others waited, in bytes on the link over [`Ppm::ONE`].
+    /// Lead of new flows over their share while others waited, in bytes on the link over [`Ppm::ONE`].
     ahead: i64,
     /// Packets the old flows have sent, modulo 2^16.
     sent: u16,
 }
 
 impl NewFlows {
-    /// Nothing was sent.
+    /// State in which nothing was sent.
     pub const NONE: Self = Self { ahead: 0, sent: 0 };
 
-    /// When one that comes while `old` old flows wait is served at the latest, as a count of their packets.
+    /// Latest turn of a flow that comes while `old` old flows wait, as a count of their packets.
     pub fn due(&self, old: u32) -> u16 {
         // Half of what a count can tell apart. No thin link has so many flows.
         const FAR: u16 = i16::MAX.unsigned_abs();
@@ -60,7 +60,7 @@ impl NewFlows {
         self.ahead <= of.in_advance || self.is_due(due)
     }
 
-    /// One that is `due` then was served `cost` bytes while old flows waited.
+    /// Charges `cost` bytes to a new flow that is `due` then and was served while old flows waited.
     pub fn passed(&mut self, of: NewShare, cost: i32, due: u16) {
         if !self.is_due(due) {
             self.ahead += i64::from(cost) * i64::from(Ppm::ONE.0 - of.share.0);
@@ -85,7 +85,7 @@ mod tests {
         NewShare::new(Rate::from_kbps(240), Ppm(share))
     }
 
-    /// Who is served, `n` times, if both always wait and nobody is due.
+    /// Kinds of flows served, `n` times, if both always wait and nobody is due.
     fn order(part: u32, n: usize) -> String {
         let (of, mut new_flows) = (share(part), NewFlows::NONE);
         let due = new_flows.due(1000);

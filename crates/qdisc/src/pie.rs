@@ -37,13 +37,13 @@ pub struct PieConfig {
     pub alpha: Ppm,
     /// Weight of the change since the last correction, in 1/s.
     pub beta: Ppm,
-    /// How long nothing is dropped after a calm.
+    /// Time without drops after a calm.
     pub max_burst: Duration,
     /// Drops are spread evenly (section 5.4).
     pub derandomize: bool,
-    /// Above 10 % the chance grows by at most 2 % at a time (section 5.5).
+    /// Whether the chance grows by at most 2 % at a time from 10 % on (section 5.5).
     pub cap: bool,
-    /// Above 250 ms it grows by 2 % more at each correction.
+    /// Whether the chance grows by 2 % more at each correction above 250 ms.
     pub steep: bool,
     /// ECN-capable packets are marked instead of dropped ...
     pub ecn: bool,
@@ -72,18 +72,18 @@ impl Default for PieConfig {
 
 keys! {
     PieConfig;
-    limit: Number(1, 1_000_000), "the most packets that wait";
-    target: Time(Duration::from_millis(1), Duration::from_secs(10)), "the delay aimed at (`QDELAY_REF`)";
+    limit: Number(1, 1_000_000), "most packets that wait at once";
+    target: Time(Duration::from_millis(1), Duration::from_secs(10)), "target delay (`QDELAY_REF`)";
     t_update: Time(Duration::from_millis(1), Duration::from_secs(1)), "time between corrections";
     alpha: Part(0, 100_000_000), "weight of the distance from the target, in 1/s";
     beta: Part(0, 100_000_000), "weight of the change since the last correction, in 1/s";
     max_burst: Time(Duration::ZERO, Duration::from_secs(10)),
-        "how long nothing is dropped once delay comes after a calm";
-    derandomize: Choice(), "drops are spread evenly: none before a sum of chances of 0.85, one at the latest at 8.5";
-    cap: Choice(), "from 10 % on the chance grows by at most 2 % at a time";
-    steep: Choice(), "above 250 ms of delay it grows by 2 % more each time (Linux)";
+        "time without drops when delay comes after a calm (burst allowance)";
+    derandomize: Choice(), "spread drops evenly: none before a sum of chances of 0.85, one at the latest at 8.5";
+    cap: Choice(), "limit the growth of the chance of a drop to 2 % at a time, from 10 % on";
+    steep: Choice(), "let the chance of a drop grow by 2 % more each time, above 250 ms of delay (Linux)";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
-    mark_ecnth: Part(0, 1_000_000), "... as long as the chance is no more than this";
+    mark_ecnth: Part(0, 1_000_000), "largest chance of a drop at which packets are marked instead (`ecn=on`)";
 }
 
 impl Settings for PieConfig {
@@ -103,9 +103,9 @@ impl DisciplineSettings for PieConfig {
 
 /// One as a probability.
 const ONE: u64 = 1 << 56;
-/// With no more than two packets of `MEAN_PKTSIZE` waiting nothing is dropped (section 4.1).
+/// Bytes waiting up to which nothing is dropped: two packets of `MEAN_PKTSIZE` (section 4.1).
 const SPARED: Bytes = Bytes(2 * 1024);
-/// Above this delay `steep` acts.
+/// Delay above which `steep` acts.
 const STEEP: Duration = Duration::from_millis(250);
 
 const fn percent(n: u64) -> u64 {
@@ -127,9 +127,9 @@ const SCALES: [(u64, i128); 6] = [
 struct PieState {
     /// 56 fractional bits.
     drop_prob: u64,
-    /// Of the last packet sent.
+    /// Delay of the last packet sent.
     current_qdelay: Duration,
-    /// At the last correction.
+    /// Delay at the last correction.
     qdelay_old: Duration,
     burst_allowance: Duration,
     /// Sum of the chances since the last drop.
@@ -236,7 +236,7 @@ impl<P: Packet> Pie<P> {
         self.update_at = Some(due);
     }
 
-    /// Why an arrival is lost, if it is. May mark it.
+    /// Reason for which an arrival is lost, if it is. May mark it.
     fn decide(&mut self, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         if self.queue.len() >= self.config.limit as usize {
             self.control.accu_prob = 0;

@@ -42,9 +42,9 @@ pub struct RedConfig {
     pub max_p: Ppm,
     /// Weight of an arrival in the average.
     pub w_q: Ppm,
-    /// Above `max` the chance grows to 1 at twice `max` instead of at once.
+    /// Whether the chance above `max` grows to 1 at twice `max` instead of at once.
     pub gentle: bool,
-    /// After a drop 1 / p arrivals pass.
+    /// Whether 1 / p arrivals pass after a drop.
     pub wait: bool,
     /// The average and the limits count bytes.
     pub bytes: bool,
@@ -86,12 +86,12 @@ keys! {
         "average queue from which everything is dropped (see `gentle`), in packets; 0: three quarters of the buffer";
     max_p: Part(1, 1_000_000), "chance of a drop just below `max`";
     w_q: Part(1, 1_000_000), "weight of an arrival in the average";
-    gentle: Choice(), "above `max` the chance grows on, to 1 at twice `max`";
-    wait: Choice(), "after a drop 1 / p arrivals pass, for the chance p, as ns-2's `wait_` has it";
-    bytes: Choice(), "queue, buffer and thresholds count bytes: each threshold times `packet`";
-    by_size: Choice(), "a packet's chance is in proportion to its length";
+    gentle: Choice(), "let the chance of a drop grow on above `max`, to 1 at twice `max`";
+    wait: Choice(), "let 1 / p arrivals pass after a drop, for the chance p, as ns-2's `wait_` has it";
+    bytes: Choice(), "count queue, buffer and thresholds in bytes: each threshold times `packet`";
+    by_size: Choice(), "make a packet's chance of a drop proportional to its length";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
-    harddrop: Choice(), "drop them nevertheless where the average is above every threshold";
+    harddrop: Choice(), "drop ECN-capable packets too where the average is above every threshold";
 }
 
 impl Settings for RedConfig {
@@ -203,7 +203,7 @@ impl<P: Packet> Red<P> {
         self.config.by_size.then(|| (self.link.wire_len(len).get(), self.link.largest().get()))
     }
 
-    /// Why an arrival is lost, if it is. May mark it.
+    /// Reason for which an arrival is lost, if it is. May mark it.
     fn decide(&mut self, now: Instant, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         let len = packet.len();
         self.average.arrival(now, self.waiting(), self.queue.is_empty());

@@ -67,17 +67,17 @@ impl Counters {
     }
 }
 
-/// One class (queue) of a discipline.
+/// Report of a class (queue) of a discipline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassReport {
-    /// Its name, as `recovery` or `new`.
+    /// Name of the class, as `recovery` or `new`.
     pub name: Cow<'static, str>,
-    /// What waits in it.
+    /// Backlog of the class.
     pub backlog: Backlog,
     /// Flows with packets in it.
     pub flows: usize,
-    /// Its own counts, if it keeps them.
+    /// Counts of the class, if it keeps them.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub counters: Option<Counters>,
     /// Its share of the link, if it has a fixed one or one that sets itself.
@@ -91,7 +91,7 @@ pub struct ClassReport {
     pub up_to_packets: Option<u32>,
 }
 
-/// One pool in the wait queue.
+/// A pool in the wait queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WaitingPool {
@@ -99,10 +99,10 @@ pub struct WaitingPool {
     pub pool: String,
     /// Position, from 1.
     pub position: usize,
-    /// How long it has waited.
+    /// Time that the pool has waited.
     #[cfg_attr(feature = "serde", serde(rename = "waited_s", with = "json::seconds"))]
     pub waited: Duration,
-    /// How much longer, as far as can be told from the recent pace of admissions.
+    /// Time that the pool will still wait, as far as can be told from the recent pace of admissions.
     #[cfg_attr(feature = "serde", serde(rename = "expected_s", with = "json::maybe_seconds"))]
     pub expected: Option<Duration>,
 }

@@ -29,7 +29,7 @@ use crate::{
     Manage, Packet, Ppm, Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
-/// Who says which packets are "in".
+/// Judge of which packets are "in".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaggedBy {
     /// Another box: the codepoint they come with (RIO).
@@ -43,7 +43,7 @@ choices!(TaggedBy: "dscp" => Dscp, "ps" => Ps);
 /// Settings of RIO. Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RioConfig {
-    /// Who says which packets are "in".
+    /// Judge of which packets are "in".
     pub edge: TaggedBy,
     /// Size of the buffer.
     pub buffer: Buffer,
@@ -65,7 +65,7 @@ pub struct RioConfig {
     pub out_p: Ppm,
     /// Weight of an arrival in the averages.
     pub w_q: Ppm,
-    /// Above the upper threshold the chance grows to 1 at twice that instead of at once.
+    /// Whether the chance above the upper threshold grows to 1 at twice that instead of at once.
     pub gentle: bool,
     /// ECN-capable packets are marked instead of dropped, below every threshold.
     pub ecn: bool,
@@ -112,7 +112,7 @@ impl Default for RioConfig {
 keys! {
     RioConfig;
     edge: Choice(),
-        "which packets are \"in\": those with a codepoint (`dscp`), or the first of each flow (`ps`: RIO-PS)";
+        "packets that are \"in\": those with a codepoint (`dscp`), or the first of each flow (`ps`: RIO-PS)";
     buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "size of a typical packet, in bytes: for the buffer and idle time";
@@ -125,15 +125,15 @@ keys! {
         "average queue from which all \"out\" packets are dropped (see `gentle`); 0: three eighths of the buffer";
     out_p: Part(1, 1_000_000), "chance of a drop of an \"out\" packet just below `out_max`";
     w_q: Part(1, 1_000_000), "weight of an arrival in the averages";
-    gentle: Choice(), "above the upper threshold the chance grows on, to 1 at twice that";
+    gentle: Choice(), "let the chance of a drop grow on above the upper threshold, to 1 at twice that";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them, where the average is not above every threshold";
     in_dscp: Number(0, 63), "codepoint of \"in\" packets";
     out_dscp: Number(0, 63), "codepoint of \"out\" packets (`mark=on`)";
     short: Number(1, 1_000_000), "packets with data of a flow that are \"in\" (`edge=ps`)";
     idle: Time(Duration::from_millis(100), Duration::from_secs(3600)),
-        "a flow that sent nothing for this long begins anew (`edge=ps`)";
-    flows: Number(16, 1_048_576), "flows that can be remembered at once (`edge=ps`)";
-    mark: Choice(), "packets leave with the codepoint of what they were taken for (`edge=ps`)";
+        "silence after which a flow begins anew (`edge=ps`)";
+    flows: Number(16, 1_048_576), "most flows that are remembered at once (`edge=ps`)";
+    mark: Choice(), "write the codepoint of \"in\" or \"out\" on each packet (`edge=ps`)";
 }
 
 impl Settings for RioConfig {
@@ -198,17 +198,17 @@ impl RioConfig {
     }
 }
 
-/// What a packet was taken for when it came.
+/// Side that a packet was counted to when it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     In,
     Out,
 }
 
-/// One side of the queue.
+/// State of one side of the queue.
 #[derive(Clone, Debug)]
 struct Half {
-    /// Of "in" packets, or of all.
+    /// Average of "in" packets, or of all.
     average: Average,
     curve: Curve,
     backlog: Backlog,
@@ -221,7 +221,7 @@ pub struct Rio<P> {
     link: ShaperConfig,
     seed: u64,
     limit: usize,
-    /// "In", "out".
+    /// The sides "in" and "out".
     halves: [Half; 2],
     sizes: FlowSizes,
     dice: Dice,
@@ -275,7 +275,7 @@ impl<P: Packet> Rio<P> {
         if within { Side::In } else { Side::Out }
     }
 
-    /// Why an arrival is lost, if it is. May mark it.
+    /// Reason for which an arrival is lost, if it is. May mark it.
     fn decide(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@ pub fn packet(id: u64, len: u64) -> Record {
     r
 }
 
-/// One that can be marked, or not.
+/// A packet that can be marked, or not.
 pub fn ecn_packet(id: u64, len: u64, ecn: Ecn) -> Record {
     let mut r = packet(id, len);
     r.header.ecn = ecn;
@@ -27,7 +27,7 @@ pub fn packet_of_flow(id: u64, len: u64) -> Record {
     r
 }
 
-/// Who was dropped, and why.
+/// Packets that were dropped, and why.
 pub fn dropped(verdicts: &[Verdict<Record>]) -> Vec<(u64, Reason)> {
     let dropped = |v: &Verdict<Record>| match v {
         Verdict::Dropped { packet, reason } => Some((packet.id, *reason)),

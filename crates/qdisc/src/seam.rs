@@ -47,7 +47,7 @@ pub trait Packet {
     }
 }
 
-/// How far off a packet is that was received together with others.
+/// Distance of a packet that was received together with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// [`Ahead::FAR`] packets: time to look into an index.
@@ -81,11 +81,11 @@ pub trait Qdisc<P: Packet> {
         (self.backlog().packets > 0).then_some(now)
     }
 
-    /// What waits to be sent.
+    /// Backlog: packets and bytes that wait to be sent.
     fn backlog(&self) -> Backlog;
 }
 
-/// What a discipline has to do with the packets of the other direction. Most have nothing.
+/// Treatment of the other direction's packets by a discipline. Most have none.
 pub trait ReversePath<P: Packet> {
     /// Shows a packet of the other direction before it goes on its way, where the box sees it. The discipline may
     /// change it (the window clamp), keep it (a SYN that has to wait, see [`ReversePath::release`]) or refuse it.
@@ -101,12 +101,13 @@ pub trait ReversePath<P: Packet> {
         None
     }
 
-    /// When it is worth calling [`ReversePath::release`] again.
+    /// Time at which [`ReversePath::release`] is worth calling again.
     fn next_release(&self, _now: Instant) -> Option<Instant> {
         None
     }
 
-    /// How many packets are kept, of either direction. They are no part of the backlog: they do not load this link.
+    /// Number of packets that are kept, of either direction. They are no part of the backlog: they do not load this
+    /// link.
     fn held(&self) -> usize {
         0
     }
@@ -116,7 +117,7 @@ pub trait ReversePath<P: Packet> {
     fn release_all(&mut self, _now: Instant) {}
 }
 
-/// What an operator asks of a discipline, and no packet.
+/// Questions of an operator to a discipline, which no packet asks.
 pub trait Manage {
     /// Counters and state for people. May cost more than a packet; drivers call it about once a second.
     fn report(&mut self, now: Instant) -> Report;
@@ -126,8 +127,8 @@ pub trait Manage {
     /// nothing has changed, and the driver moves what waits to a new discipline.
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool;
 
-    /// What it knows of flows and users, for one of its kind in another process that takes its place; not what waits.
-    /// `None` if it knows nothing that lasts. May take time in proportion to its tables.
+    /// Knowledge of flows and users, for a discipline of its kind in another process that takes its place; packets
+    /// that wait are not in it. `None` if it knows nothing that lasts. May take time in proportion to its tables.
     fn export(&self, _now: Instant) -> Option<Vec<u8>> {
         None
     }
@@ -166,12 +167,12 @@ macro_rules! forward {
 
 /// A discipline as a driver holds it, complete.
 pub trait Discipline<P: Packet>: Qdisc<P> + Manage {
-    /// Its reverse path, if it has one; always the same answer.
+    /// The discipline's reverse path, if it has one; always the same answer.
     fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
         None
     }
 
-    /// The same, to call.
+    /// The reverse path, to call.
     fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<P>> {
         None
     }

@@ -37,7 +37,7 @@ pub struct SfqConfig {
     pub packet: Bytes,
     /// Queues.
     pub buckets: u32,
-    /// How long a hash is kept; zero: for ever.
+    /// Time for which a hash is kept; zero: for ever.
     pub perturb: Duration,
     /// Bytes of a turn; zero: one packet.
     pub quantum: u32,
@@ -62,7 +62,7 @@ keys! {
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
     buckets: Number(1, 65_536), "queues that flows are hashed into";
-    perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "how long a hash is kept; 0: for ever";
+    perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "time for which a hash is kept; 0: for ever";
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: one packet whatever its length";
 }
 

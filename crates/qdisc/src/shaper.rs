@@ -18,10 +18,10 @@ use narrows_wire::FlowKey;
 
 use crate::{Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, Verdicts};
 
-/// How the link layer cuts up what it sends.
+/// Framing of the link layer: cells or blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// As it is.
+    /// No framing.
     #[default]
     None,
     /// ATM cells: each 48 bytes, the last padded, take 53 (ITU-T I.363.5, AAL5).
@@ -42,7 +42,7 @@ impl core::str::FromStr for Framing {
     }
 }
 
-/// How late a program in user space may be, now and then, on a machine that has other work or is virtual. What is made
+/// Lateness of a program in user space, now and then, on a machine that has other work or is virtual. What is made
 /// up for at once waits in the modem instead: more would be a stall there.
 const LATENESS: Duration = Duration::from_millis(200);
 
@@ -53,13 +53,13 @@ pub struct ShaperConfig {
     pub rate: Rate,
     /// Bytes the link adds to each IP packet before framing.
     pub overhead: u32,
-    /// What a packet with its overhead counts at least, before framing: Ethernet pads to 64 bytes.
+    /// Least bytes that a packet counts with its overhead, before framing: Ethernet pads to 64 bytes.
     pub mpu: u32,
     /// Framing.
     pub framing: Framing,
     /// The largest packet, overhead included but not framing: on the link it takes [`Self::largest`].
     pub mtu: Bytes,
-    /// Which side of the link the users are on.
+    /// Side of the link on which the users are.
     pub users: Side,
 }
 
@@ -70,13 +70,13 @@ impl ShaperConfig {
         Self { rate, overhead: 0, mpu: 0, framing: Framing::None, mtu: Bytes(1514), users: Side::Opener }
     }
 
-    /// What the largest packet takes on the link: what lengths from [`Self::wire_len`] are compared with.
+    /// Length of the largest packet on the link: lengths from [`Self::wire_len`] are compared with it.
     #[must_use]
     pub const fn largest(&self) -> Bytes {
         self.wire_len(self.mtu.saturating_sub(Bytes(self.overhead as u64)))
     }
 
-    /// What an IP packet of `len` takes on the link.
+    /// Length on the link of an IP packet of `len`.
     #[must_use]
     pub const fn wire_len(&self, len: Bytes) -> Bytes {
         let (n, least) = (len.0 + self.overhead as u64, self.mpu as u64);
@@ -94,7 +94,7 @@ impl ShaperConfig {
 pub struct Shaper<P, Q> {
     config: ShaperConfig,
     inner: Q,
-    /// When the link has sent everything handed to it so far.
+    /// Time at which the link has sent everything handed to it so far.
     free_at: Instant,
     /// Until when the link is or was idle although packets wait, because the discipline inside holds them back.
     held_until: Instant,
@@ -124,7 +124,7 @@ impl<P, Q> Shaper<P, Q> {
     pub const fn config(&self) -> &ShaperConfig {
         &self.config
     }
-    /// When the link has sent everything handed to it so far.
+    /// Time at which the link has sent everything handed to it so far.
     pub const fn free_at(&self) -> Instant {
         self.free_at
     }
@@ -146,7 +146,7 @@ impl<P, Q> Shaper<P, Q> {
 }
 
 impl<P: Packet, Q: Qdisc<P>> Shaper<P, Q> {
-    /// What the reverse path has released into an empty queue ends the idle time as an arrival does.
+    /// Ends the idle time, as an arrival does, if the reverse path has released a packet into an empty queue.
     fn wake(&mut self, now: Instant) {
         if self.idle && self.inner.backlog().packets > 0 {
             self.free_at = self.free_at.max(now);
@@ -338,7 +338,7 @@ mod tests {
             assert!(q.next_ready(Instant::ZERO) >= Some(Instant::from_nanos(12_000_000_000)));
             assert!(q.reconfigure(second, spec.settings(), &fast));
             assert_eq!(q.next_ready(second).map(|t| t.as_nanos() / 1000), Some(ready), "{text}");
-            // Nor does the packet after that: it follows at the new rate.
+            // The packet after that follows at the new rate.
             let now = Instant::from_nanos(ready * 1000);
             assert!(q.dequeue(now, &mut v).is_some(), "{text}");
             assert!(q.next_ready(now).is_some_and(|t| t.since(now) <= Duration::from_millis(20)), "{text}");

@@ -11,7 +11,8 @@ use narrows_units::{Bytes, Duration, Instant};
 
 use crate::ShaperConfig;
 
-/// How many intervals after the last drop the old drop rate is still a good guess (RFC 8289, section 5.4).
+/// Number of intervals after the last drop for which the old drop rate is still a good guess (RFC 8289, section
+/// 5.4).
 const MEMORY: u64 = 16;
 
 /// The constants of a queue.
@@ -19,7 +20,7 @@ const MEMORY: u64 = 16;
 pub struct Law {
     /// Acceptable standing delay.
     pub target: Duration,
-    /// How long it may last: the worst round-trip time of those who send through here.
+    /// Time that the delay may stay above `target`: the worst round-trip time of the senders.
     pub interval: Duration,
     /// The largest packet: with no more than that behind, a queue does not stand.
     pub mtu: Bytes,
@@ -66,10 +67,10 @@ pub fn inverse_sqrt(count: u32) -> u32 {
     u32::try_from(x).unwrap_or(u32::MAX)
 }
 
-/// What became of the packet before, in the same call of a dequeue.
+/// Fate of the packet before, in the same call of a dequeue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Before {
-    /// There was none.
+    /// No packet came before.
     #[default]
     Nothing,
     /// Dropped, and with it a spell of drops began.
@@ -81,7 +82,7 @@ pub enum Before {
 /// The state of one queue. Field names are the RFC's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CodelState {
-    /// When the delay will have been above target for an interval; zero while it is below.
+    /// Time at which the delay will have been above target for an interval; zero while it is below.
     first_above_time: Instant,
     /// The next drop of the spell; later, the last that was due.
     drop_next: Instant,

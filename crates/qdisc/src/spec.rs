@@ -132,7 +132,7 @@ disciplines! {
 }
 
 impl Spec {
-    /// How many leading bits of an IPv6 address it says are a user's, if it says so.
+    /// Leading bits of an IPv6 address that are a user's by its settings, if they say so.
     #[must_use]
     pub fn user_prefix(&self) -> Option<u8> {
         let setting = match self {
@@ -157,7 +157,7 @@ impl Spec {
 }
 
 impl fmt::Display for Spec {
-    /// As [`Spec::from_str`] reads it; settings that have their default are left out.
+    /// Writes the text that [`Spec::from_str`] reads; settings that have their default are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.text().as_str() {
             "" => f.write_str(self.name()),

@@ -30,7 +30,7 @@ impl DisciplineSettings for Config {
     fn limits(&self, link: &ShaperConfig) -> Limits {
         let packets = match &self.mode {
             Mode::Paper(config) => {
-                // What recovers may exceed the buffer by a quarter.
+                // The recovery queue may exceed the buffer by a quarter.
                 let buffer = config.sizes(link).buffer;
                 buffer + buffer.div_ceil(4)
             }

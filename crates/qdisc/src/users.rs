@@ -55,19 +55,19 @@ const CONTROL_SAVED: Duration = Duration::from_millis(200);
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
 
-/// One user: what a packet touches in a cache line, then the lists, then the rest.
+/// State of a user: what a packet touches in a cache line, then the lists, then the rest.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct UserState<S> {
     user: User,
-    /// When data was last sent to it.
+    /// Time at which data was last sent to the user.
     pub served_at: Instant,
     pub turn: Turn,
     /// Flows with packets waiting.
     pub flows: u32,
     /// Packets waiting.
     packets: u32,
-    /// When it was last noted to have nothing waiting ([`Idle`]).
+    /// Time at which the user was last noted to have nothing waiting ([`Idle`]).
     rests: Coarse,
     /// Bytes of its new flows that were recently sent before others: each round forgets a part of a quantum.
     spent: i32,
@@ -79,11 +79,11 @@ pub struct UserState<S> {
     rated: bool,
     /// Whether `rests` holds.
     noted: bool,
-    /// Its flows.
+    /// Flows of the user.
     pub lists: S,
     chain: u32,
     pace: Pace,
-    /// When its share has paid for the packets without data that went before others.
+    /// Time up to which its share has paid for the packets without data that went before others.
     control_until: Instant,
 }
 
@@ -93,7 +93,7 @@ chained!(<S> UserState<S>: chain);
 const _: () = assert!(core::mem::offset_of!(UserState<u64>, lists) == 64);
 
 impl<S> UserState<S> {
-    /// Its own rate.
+    /// Rate of the user's circuit, if it has one.
     pub fn rate(&self) -> Option<Rate> {
         self.rated.then(|| self.pace.rate()).flatten()
     }
@@ -135,7 +135,7 @@ pub struct Users<S> {
     idle: Idle,
     order: DeficitScheduler,
     new_share: NewShare,
-    /// Those who wait for their rates, by when they may go on.
+    /// Users who wait for their rates, by when they may go on.
     aside: BTreeSet<(Instant, u32)>,
     rates: CircuitRates,
     /// Whether any user has been heard: where nothing is, the other direction is not seen.
@@ -143,7 +143,7 @@ pub struct Users<S> {
     serving: Serving,
     /// Nearly the user with most packets waiting: nobody had more when its packets last came.
     fullest: u32,
-    /// When somebody was last chosen.
+    /// Time at which somebody was last chosen.
     now: Instant,
 }
 
@@ -232,7 +232,7 @@ impl<S> Users<S> {
     pub fn at(&self, user: u32) -> &UserState<S> {
         self.slab.at(user)
     }
-    /// The same, to change it.
+    /// The user's record, to change it.
     pub fn at_mut(&mut self, user: u32) -> &mut UserState<S> {
         self.slab.at_mut(user)
     }
@@ -358,7 +358,7 @@ impl<S> Users<S> {
         self.charge_with(now, cost, |_| ());
     }
 
-    /// The same; `sent` first says what it was sent. If that was the last of its flows, it leaves its list.
+    /// Charges the user in service; `sent` first notes the packet. A user whose last flow that was leaves its list.
     pub fn sent(&mut self, now: Instant, cost: i32, sent: impl FnOnce(&mut UserState<S>)) {
         if self.charge_with(now, cost, sent) == Some(0) {
             self.leave(self.serving.user);
@@ -498,7 +498,7 @@ impl<S> Users<S> {
         }
     }
 
-    /// When somebody may be served: now, unless all who have packets waiting stand aside.
+    /// Time at which somebody may be served: now, unless all who have packets waiting stand aside.
     pub fn next_ready(&self, now: Instant) -> Option<Instant> {
         if self.waiting() > 0 {
             return Some(now);

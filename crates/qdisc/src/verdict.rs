@@ -1,11 +1,11 @@
-//! What a discipline decides about packets, and what waits in it.
+//! Decisions of a discipline about packets, and its backlog.
 
 use narrows_units::{Bytes, Duration};
 use narrows_wire::Header;
 
 use crate::{Counters, Packet};
 
-/// Why a packet was dropped, marked, suppressed or refused.
+/// Reason why a packet was dropped, marked, suppressed or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The queue, or this class of it, is full.
@@ -51,14 +51,14 @@ impl Reason {
     }
 }
 
-/// What a discipline decided about a packet other than to send it.
+/// Decision of a discipline about a packet other than to send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<P> {
     /// Lost: the sender has to repair it.
     Dropped {
         /// The victim: any packet of the queue, not only the one that came.
         packet: P,
-        /// Why.
+        /// Reason of the drop.
         reason: Reason,
     },
     /// Discarded at no cost, because the receiver gets these bytes anyway.
@@ -70,16 +70,16 @@ pub enum Verdict<P> {
     Refused {
         /// The SYN.
         packet: P,
-        /// Its pool's position in the wait queue, from 1.
+        /// Position of the packet's pool in the wait queue, from 1.
         position: usize,
-        /// When it is worth asking again.
+        /// Time after which it is worth asking again.
         retry_after: Duration,
     },
     /// Congestion experienced was set on a packet that stays.
     Marked {
         /// The packet's headers after marking.
         header: Header,
-        /// Why.
+        /// Reason of the mark.
         reason: Reason,
     },
 }
@@ -87,7 +87,7 @@ pub enum Verdict<P> {
 /// Verdicts in the order they were made. Drivers keep one and clear it, so that no packet costs an allocation.
 pub type Verdicts<P> = Vec<Verdict<P>>;
 
-/// What waits in a discipline.
+/// Packets and bytes that wait in a discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Backlog {

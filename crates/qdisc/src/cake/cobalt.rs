@@ -26,10 +26,10 @@ use crate::sojourn::Law;
 
 /// BLUE's step up, at most once a target: 1/256 of 32 bits.
 const RISE: u32 = 1 << 24;
-/// Its step down: 1/4096.
+/// Step of BLUE's probability down: 1/4096.
 const FALL: u32 = 1 << 20;
 
-/// What is to become of a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Send,
@@ -42,7 +42,7 @@ pub enum Call {
 /// The state of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cobalt {
-    /// When the count changes next.
+    /// Time at which the count changes next.
     next: Instant,
     /// The last step of BLUE.
     step: Instant,
@@ -81,7 +81,7 @@ impl Cobalt {
         call
     }
 
-    /// What was to be told was marked: marks do not make up for a schedule that has fallen behind.
+    /// Notes that a packet was marked: marks do not make up for a schedule that has fallen behind.
     pub fn marked(&mut self, now: Instant) {
         self.next = self.next.max(now);
     }

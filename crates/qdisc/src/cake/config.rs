@@ -9,25 +9,25 @@ use crate::drr::check_quantum;
 use crate::keys::{choices, keys};
 use crate::{BoxedDiscipline, DisciplineSettings, Limits, Packet, SettingError, Settings, ShaperConfig};
 
-/// Whose flows share a turn.
+/// Hosts whose flows share a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolate {
-    /// Those of a source and those of a destination, whichever are more.
+    /// Flows of a source and flows of a destination, whichever are more.
     #[default]
     Triple,
-    /// Those of a source.
+    /// Flows of a source.
     DualSrc,
-    /// Those of a destination.
+    /// Flows of a destination.
     DualDst,
     /// Each flow has its own.
     Flows,
 }
 choices!(Isolate: "triple" => Triple, "dual_src" => DualSrc, "dual_dst" => DualDst, "flows" => Flows);
 
-/// What happens to superfluous acknowledgments.
+/// Treatment of superfluous acknowledgments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckFilter {
-    /// They stay.
+    /// All stay.
     #[default]
     Off,
     /// The oldest goes if another superfluous one stays.
@@ -48,11 +48,11 @@ pub struct CakeConfig {
     pub quantum: u32,
     /// Acceptable standing delay.
     pub target: Duration,
-    /// How long it may last.
+    /// Time that the delay may stay above `target`.
     pub interval: Duration,
-    /// Whose flows share a turn.
+    /// Hosts whose flows share a turn.
     pub isolate: Isolate,
-    /// What happens to superfluous acknowledgments.
+    /// Treatment of superfluous acknowledgments.
     pub ack_filter: AckFilter,
     /// ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
@@ -75,15 +75,15 @@ impl Default for CakeConfig {
 
 keys! {
     CakeConfig;
-    limit: Number(1, 1_000_000), "the most packets that wait";
+    limit: Number(1, 1_000_000), "most packets that wait at once";
     flows: Number(8, 65_536), "queues, a multiple of eight";
     quantum: Number(0, 65_535),
-        "bytes of a turn, on the link, at least 256; 0: what it sends in 1/4096 s, from 300 to 1514";
+        "bytes of a turn, on the link, at least 256; 0: as many as the link sends in 1/4096 s, from 300 to 1514";
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay; at least one and a half packets' time on the link";
-    interval: Time(INTERVALS.0, INTERVALS.1), "how long the delay may stay above it; grows with `target`";
-    isolate: Choice(), "whose flows share a turn: a source's and a destination's, one of them only, or nobody's";
+    interval: Time(INTERVALS.0, INTERVALS.1), "time that the delay may stay above `target`; grows with `target`";
+    isolate: Choice(), "hosts whose flows share a turn: source and destination, one of the two, or none";
     ack_filter: Choice(),
-        "of superfluous acknowledgments of a flow, suppress all but one (`on`), or all (`aggressive`)";
+        "suppress all but one (`on`), or all (`aggressive`), of a flow's superfluous acknowledgments";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
 }
 

@@ -1,4 +1,4 @@
-//! How many bulk flows each host has, and what that makes of a round: sources and destinations, each in a table of
+//! Bulk flows of each host, and each host's part of a round by them: sources and destinations, each in a table of
 //! eight ways.
 
 use core::net::IpAddr;
@@ -10,12 +10,12 @@ use super::ways::Ways;
 /// One, with 16 fractional bits.
 pub const ONE: u32 = 1 << 16;
 
-/// One host.
+/// A host.
 #[derive(Clone, Copy, Debug)]
 struct Host {
     /// Queues of its flows that are in a list.
     queues: u32,
-    /// Of these, the bulk flows.
+    /// Bulk flows among `queues`.
     bulk: u32,
     /// A flow's part of a round: one by `bulk`.
     part: u32,
@@ -86,17 +86,17 @@ impl Hosts {
         [&mut self.src.hosts[usize::from(src)], &mut self.dst.hosts[usize::from(dst)]]
     }
 
-    /// It is a bulk flow from this round on.
+    /// Counts a flow as a bulk flow from this round on.
     pub fn burden(&mut self, src: u16, dst: u16, round: u32) {
         self.pair(src, dst).into_iter().for_each(|host| host.set_bulk(host.bulk + 1, round));
     }
 
-    /// It takes none for the time being.
+    /// Counts a bulk flow no longer, for the time being.
     pub fn relieve(&mut self, src: u16, dst: u16, round: u32) {
         self.pair(src, dst).into_iter().for_each(|host| host.set_bulk(host.bulk - 1, round));
     }
 
-    /// It leaves.
+    /// Counts a flow's queue no longer.
     pub fn leave(&mut self, src: u16, dst: u16) {
         self.pair(src, dst).into_iter().for_each(|host| host.queues -= 1);
     }

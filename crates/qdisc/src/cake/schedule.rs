@@ -1,4 +1,4 @@
-//! Whose turn it is: sparse flows first, then those whose round has come; and what becomes of queues found empty.
+//! Order of turns: sparse flows first, then those whose round has come; and the fate of queues found empty.
 
 use narrows_units::Instant;
 
@@ -8,15 +8,15 @@ use super::rounds::ROUNDS;
 use super::{Cake, Set};
 use crate::Packet;
 
-/// With no more flows than this a host's are visited in each round, as CAKE does: where one of so few goes empty the
+/// Number of flows up to which a host's are visited in each round, as CAKE does: where one of so few goes empty the
 /// parts of the others grow much, and leaping rounds would bring a user with three flows 2 % less than one with a
 /// single flow (`turns_follow_the_load`).
 const FEW: u64 = 6;
-/// Of more flows each sits out so many rounds at once, or those in which each sends a quantum; of more than twice as
+/// Rounds that each of more flows sits out at once, or those in which each sends a quantum; of more than twice as
 /// many it sits out half and looks again.
 const NEAR: u64 = 32;
 impl<P: Packet> Cake<P> {
-    /// Of these parts the one that counts, or `alone` where nobody shares.
+    /// The part that counts of these, or `alone` where nobody shares.
     #[inline]
     fn part(&self, of: Parts, alone: u32) -> u32 {
         match self.config.isolate {
@@ -51,8 +51,8 @@ impl<P: Packet> Cake<P> {
         self.rounds.push(&mut self.links, now.wrapping_add(u32::from(away)), at as u32);
     }
 
-    /// What the rounds that the flow has sat out are worth. Whether its source or its destination has more flows is
-    /// decided for all of them together.
+    /// Credits the rounds that the flow has sat out. All of them together are the source's or the destination's,
+    /// whichever has more flows.
     #[inline]
     fn credit(&mut self, at: usize) {
         let flow = &self.flows[at];

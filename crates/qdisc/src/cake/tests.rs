@@ -25,7 +25,7 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(1000 + ms)
 }
 
-/// Of `n` packets, how many go to each host, if host 1 has one flow and host 2 ten, all with plenty to send. Flow `f`
+/// Packets of `n` that go to each host, if host 1 has one flow and host 2 ten, all with plenty to send. Flow `f`
 /// comes from source `source(f)`.
 fn shares(settings: &str, n: usize, source: impl Fn(u16) -> u8) -> [usize; 2] {
     let mut q = queue(settings);
@@ -58,7 +58,7 @@ fn a_host_with_ten_flows_gets_as_much_as_one_with_a_single_flow() {
     assert!(one.abs_diff(55) <= 3, "{one} {ten}");
     let [one, ten] = shares("quantum=1514,isolate=dual_src", 600, each);
     assert!(one.abs_diff(55) <= 3, "{one} {ten}");
-    // The same with turns of 300 bytes, a fifth of a packet.
+    // Turns of 300 bytes, a fifth of a packet, give the same shares.
     let [one, ten] = shares("isolate=dual_dst", 600, |_| 1);
     assert!(one.abs_diff(300) <= 12, "{one} {ten}");
 }
@@ -170,7 +170,7 @@ fn ack(id: u64, n: u32) -> Record {
     r
 }
 
-/// What is suppressed and what is left, in order.
+/// Packets that are suppressed and packets that are left, in order.
 fn filtered(settings: &str, packets: Vec<Record>) -> (Vec<u64>, Vec<u64>) {
     let mut q = queue(settings);
     let mut v = Verdicts::new();

@@ -5,7 +5,7 @@
 /// Places of a set.
 pub const WAYS: usize = 8;
 
-/// Who owns which place.
+/// Owner of each place.
 #[derive(Clone, Debug)]
 pub struct Ways {
     tags: Vec<u32>,
@@ -14,7 +14,7 @@ pub struct Ways {
 /// The place that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Its own, as before.
+    /// The flow's own place, as before.
     Own(usize),
     /// Free until now.
     New(usize),

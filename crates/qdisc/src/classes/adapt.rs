@@ -1,4 +1,4 @@
-//! What sets itself: the threshold by how long flows are, the split by how many there are and what they use.
+//! Measured settings: the threshold by how long flows are, the split by how many there are and what they use.
 //!
 //! **Threshold.** Of all flows seen of late, which share got as far as 2, 3, 4, 6, 8, 12, ... packets of data? The
 //! least such number that at most a tenth of them gets beyond is the threshold: few flows are long (the paper: less
@@ -35,7 +35,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::Ppm;
 
-/// Where a flow's length is noted: two steps to the doubling.
+/// Levels at which a flow's length is noted: two steps to the doubling.
 const LEVELS: [u32; 34] = levels();
 
 const fn levels() -> [u32; 34] {
@@ -53,15 +53,15 @@ const fn levels() -> [u32; 34] {
 const MEMORY: u32 = 1024;
 /// Flows before which nothing is said of them.
 const FEW: u32 = 64;
-/// One flow in so many may be a long one.
+/// Number of flows of which one may be a long one.
 const LONG: u32 = 10;
 
-/// How far flows get.
+/// Lengths that flows reach.
 #[derive(Clone, Debug)]
 pub(super) struct Lengths {
     /// Flows that had a packet of data.
     begun: u32,
-    /// Those that got beyond a level.
+    /// Flows that got beyond each level.
     beyond: [u32; LEVELS.len()],
 }
 
@@ -95,7 +95,7 @@ impl Lengths {
         None
     }
 
-    /// What they say now, once there are enough of them.
+    /// Threshold by the flows so far; none before there are enough of them.
     pub(super) fn threshold(&self) -> Option<u32> {
         if self.begun < FEW {
             return None;
@@ -114,11 +114,12 @@ const BOUNDS: (u64, u64) = (ONE / 20, ONE - ONE / 20);
 
 /// The least RTO of RFC 6298, section 2.4.
 const LEAST_RTO_MS: u64 = 1000;
-/// That after three times doubling (section 5.5).
+/// RTO after three doublings (section 5.5).
 const FOURTH_RTO_MS: u64 = 8 * LEAST_RTO_MS;
-/// Of what pauses for timers left to be counted, a step takes a part of 1 / 2^shift.
+/// Part of the uncounted pauses for timers that a step counts, as 1 / 2^shift.
 const LATE_SHIFT: u32 = 4;
-/// What a class leaves of its fair part and has back, as 1 / 2^shift: as two pipes, and with borrowing.
+/// Part of what a class leaves of its fair part that it keeps as room, as 1 / 2^shift: as two pipes, and with
+/// borrowing.
 const ROOM_SHIFT: [u32; 2] = [3, 2];
 
 /// The split that sets itself.
@@ -127,11 +128,11 @@ pub(super) struct Divider {
     step: Duration,
     /// Bytes the link carries in a step.
     full: u64,
-    /// When the step that is being counted ends.
+    /// Time at which the step that is being counted ends.
     ends: Instant,
     /// Milliseconds of all flows together.
     active: [u64; 2],
-    /// The same of pauses for timers, not yet counted.
+    /// Milliseconds of pauses for timers, not yet counted.
     late: [u64; 2],
     sent: [u64; 2],
     lost: [bool; 2],
@@ -197,8 +198,8 @@ impl Divider {
         self.sent[class] += wire.get();
     }
 
-    /// Time has come to `now`, by an arrival: departures are the driver's to time, arrivals are not. Tells whether a
-    /// step ended.
+    /// Passes the time up to `now`, at an arrival: departures are the driver's to time, arrivals are not. Tells whether
+    /// a step ended.
     pub(super) fn pass(&mut self, now: Instant) -> bool {
         if now < self.ends {
             return false;

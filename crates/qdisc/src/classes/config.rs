@@ -9,44 +9,44 @@ use crate::{
 
 use super::Classes;
 
-/// Who decides which class a flow is of (notes, section 2.1).
+/// Judge of a flow's class (notes, section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClassifiedBy {
     /// Every flow begins as a short one and is a long one once it has lived past the threshold.
     #[default]
     Lifetime,
-    /// Either, with equal chances, for good: load balancing.
+    /// A class by chance, with equal chances, for good: load balancing.
     Random,
     /// An edge before this box, by the codepoint it has written.
     Dscp,
 }
 
-/// Where a short flow ends and a long one begins.
+/// Bound between short flows and long ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Threshold {
-    /// After so many packets of data.
+    /// Bound in packets of data.
     #[default]
     Packets,
-    /// After so much time.
+    /// Bound in time since the flow's first packet.
     Seconds,
-    /// After so many packets as nine flows of ten do not reach.
+    /// Bound in packets that nine flows of ten do not reach.
     Auto,
 }
 
-/// How the link is divided.
+/// Division of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// As `share` says.
+    /// Division as `share` says.
     #[default]
     Fixed,
-    /// By the flows that are seen, and what they use.
+    /// Division by the flows that are seen, and what they use.
     Auto,
 }
 
-/// What a class's queue does with what comes.
+/// Treatment of arrivals by a class's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClassQueue {
-    /// It holds as much as it can.
+    /// Drop-tail: the queue holds as much as it can.
     #[default]
     Tail,
     /// RED (Floyd and Jacobson 1993), gentle, with thresholds at a quarter and three quarters of the class's buffer.
@@ -61,27 +61,27 @@ choices!(Split: "fixed" => Fixed, "auto" => Auto);
 /// All settings. Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Who decides which class a flow is of.
+    /// Judge of a flow's class.
     pub edge: ClassifiedBy,
-    /// Where a short flow ends and a long one begins, with `edge=lifetime`.
+    /// Bound between short flows and long ones, with `edge=lifetime`.
     pub threshold: Threshold,
     /// The threshold in packets of data, retransmissions included.
     pub packets: u32,
     /// The threshold in time since the flow's first packet.
     pub seconds: Duration,
-    /// How the link is divided.
+    /// Division of the link.
     pub split: Split,
     /// The short class's share of the link; where `split=auto` begins.
     pub share: Ppm,
     /// Whether a class may use what the other leaves.
     pub borrow: bool,
-    /// What a class's queue does with what comes.
+    /// Treatment of arrivals by a class's queue.
     pub queue: ClassQueue,
     /// RED: chance of a drop just below the upper threshold.
     pub max_p: Ppm,
     /// RED: weight of an arrival in the average.
     pub w_q: Ppm,
-    /// Both buffers together.
+    /// Buffer of both classes together.
     pub buffer: Buffer,
     /// The short class's buffer in packets; 0 for its share of `buffer`.
     pub buffer_short: u32,
@@ -138,28 +138,33 @@ const fn secs(s: u64) -> Duration {
 
 keys! {
     Config;
-    edge: Choice(), "which class a flow is of: by how long it has lived, by chance, or by the codepoint it bears";
+    edge: Choice(), "measure of a flow's class: how long it has lived, chance, or the codepoint it bears";
     threshold: Choice(),
-        "what makes a flow a long one: `packets`, `seconds`, or more packets than nine flows of ten have";
-    packets: Number(1, 1_000_000), "packets of data from which a flow is a long one; with `auto` where it begins";
+        "bound above which a flow is a long one: `packets`, `seconds`, or the packets that nine flows of ten stay \
+         below";
+    packets: Number(1, 1_000_000),
+        "packets of data from which a flow is a long one; with `threshold=auto`, the first bound";
     seconds: Time(Duration::from_millis(100), secs(3600)), "age from which a flow is a long one";
-    split: Choice(), "the link is divided as `share` says, or by the flows seen and what they use";
-    share: Part(50_000, 950_000), "the short class's share of the link and of the buffer; with `auto` where it begins";
-    borrow: Choice(), "a class may use what the other leaves (deficit round robin); off: two pipes";
-    queue: Choice(), "each class is drop-tail, or RED (gentle, from a quarter to three quarters of its buffer)";
-    max_p: Part(1, 1_000_000), "with `queue=red`: chance of a drop just below the upper threshold";
-    w_q: Part(1, 1_000_000), "with `queue=red`: weight of an arrival in the average";
-    buffer: Buffer(), "both buffers together, in multiples of one RTT of the link (`1x`) or in packets";
-    buffer_short: Number(0, 500_000), "the short class's buffer in packets; 0: its share of `buffer`";
-    buffer_long: Number(0, 500_000), "the long class's buffer in packets; 0: its share of `buffer`";
+    split: Choice(), "division of the link: as `share` says, or by the flows seen and what they use";
+    share: Part(50_000, 950_000),
+        "share of the link and of the buffer for the short class; with `split=auto`, the first share";
+    borrow: Choice(), "let a class use what the other leaves (deficit round robin); off: two pipes";
+    queue: Choice(),
+        "queue of each class: drop-tail, or RED (gentle, from a quarter to three quarters of its buffer)";
+    max_p: Part(1, 1_000_000), "chance of a drop just below the upper threshold (`queue=red`)";
+    w_q: Part(1, 1_000_000), "weight of an arrival in the average (`queue=red`)";
+    buffer: Buffer(),
+        "size of both classes' buffers together, in multiples of one RTT of the link (`1x`) or in packets";
+    buffer_short: Number(0, 500_000), "size of the short class's buffer in packets; 0: its share of `buffer`";
+    buffer_long: Number(0, 500_000), "size of the long class's buffer in packets; 0: its share of `buffer`";
     mark: Choice(), "write the codepoint of its class on every packet, for a box behind this one";
     dscp_short: Number(0, 63), "codepoint of the short class (18 is AF21)";
     dscp_long: Number(0, 63), "codepoint of the long class (10 is AF11); packets with neither go to it too";
     rtt: Time(Duration::from_millis(1), secs(10)),
         "round-trip time the buffer is sized for, and in which active flows are counted";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
-    flows: Number(16, 1_048_576), "flows that can be remembered at once; never fewer than packets can wait";
-    record_timeout: Time(secs(1), secs(600)), "a flow that sent nothing for this long is forgotten";
+    flows: Number(16, 1_048_576), "most flows that are remembered at once; never fewer than packets can wait";
+    record_timeout: Time(secs(1), secs(600)), "silence after which a flow is forgotten";
 }
 
 impl Settings for Config {

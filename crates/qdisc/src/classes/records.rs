@@ -1,4 +1,4 @@
-//! What is remembered of flows: a bounded table of small records. Who is evicted is told by a hand that goes round.
+//! Records of flows: a bounded table of small records, from which a hand that goes round evicts.
 //!
 //! A record with packets waiting stays. Of the next eight others under the hand goes the one that never got past its
 //! first packet of data, else the one unheard of for longest: near enough to the oldest of all, and a list that is kept
@@ -8,7 +8,7 @@ use narrows_lists::{Chains, NIL, Queue, chained};
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
-/// How many the hand chooses from.
+/// Records among which the hand chooses.
 const CHOICE: usize = 8;
 
 /// Milliseconds since the driver's epoch; they wrap after 49 days, which matters to no flow.
@@ -24,13 +24,13 @@ impl Millis {
     }
 }
 
-/// What became of a flow's last packet.
+/// Fate of a flow's last packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Last {
     Sent,
-    /// It was dropped here: a flow that is silent after that waits for its timer.
+    /// The packet was dropped here: a flow that is silent after that waits for its timer.
     Lost,
-    /// It had FIN or RST, and the flow is over.
+    /// The packet had FIN or RST, and the flow is over.
     Closed,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Record {
     pub count: u32,
     pub begun: Millis,
     pub seen: Millis,
-    /// Its packets that wait.
+    /// Packets of the flow that wait.
     pub queue: Queue,
     chain: u32,
 }
@@ -57,7 +57,7 @@ impl Record {
         self.last == Last::Closed
     }
 
-    /// Its last packet was dropped.
+    /// Notes that its last packet was dropped.
     pub(super) fn lose(&mut self) {
         if !self.closed() {
             self.last = Last::Lost;
@@ -146,7 +146,7 @@ impl Records {
         (at, lost)
     }
 
-    /// There are more records than packets that may wait, so one without is found.
+    /// Finds the record to evict. More records than packets may wait, so one without packets exists.
     fn least_needed(&mut self, now: Millis) -> usize {
         let mut best: Option<(bool, u32, usize)> = None;
         let mut seen = 0;

@@ -14,7 +14,7 @@ pub(super) struct Reds {
 }
 
 impl Reds {
-    /// With thresholds at a quarter and three quarters of each class's room.
+    /// Makes both REDs, with thresholds at a quarter and three quarters of each class's room.
     pub(super) fn new(
         config: &Config,
         link: &ShaperConfig,
@@ -36,7 +36,7 @@ impl Reds {
         Self { classes: [one(0), one(1)], dice }
     }
 
-    /// The same for other shares and rooms.
+    /// Adopts other shares and rooms; averages stay.
     pub(super) fn follow(&mut self, config: &Config, link: &ShaperConfig, share: Ppm, rooms: [usize; 2]) {
         let mut next = Self::new(config, link, share, rooms, self.dice.clone());
         for (new, old) in next.classes.iter_mut().zip(&self.classes) {
@@ -45,7 +45,7 @@ impl Reds {
         *self = next;
     }
 
-    /// What is to become of a packet that finds `queue` in its class.
+    /// Decides on a packet that finds `queue` packets in its class.
     pub(super) fn decide(&mut self, now: Instant, class: usize, queue: usize) -> Call {
         let (average, curve) = &mut self.classes[class];
         average.arrival(now, queue as u64, queue == 0);
@@ -58,7 +58,7 @@ impl Reds {
         self.classes[class].0.get()
     }
 
-    /// Nothing of a class waits any more, and the link will have sent its last packet at `at`.
+    /// Notes that a class is empty; the link will have sent its last packet at `at`.
     pub(super) const fn empty(&mut self, class: usize, at: Instant) {
         self.classes[class].0.sent_at(at);
     }

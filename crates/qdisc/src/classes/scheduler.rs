@@ -1,4 +1,4 @@
-//! Which class may send: two pipes with a rate each, or deficit round robin.
+//! Scheduler of the two classes: two pipes with a rate each, or deficit round robin.
 
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
@@ -10,19 +10,19 @@ pub(super) struct Scheduler {
     borrow: bool,
     link: ShaperConfig,
     pipes: [Pipe; 2],
-    /// Whose turn it is, with borrowing.
+    /// Class whose turn it is, with borrowing.
     turn: usize,
-    /// How long ago a packet may have been due and still count as sent on time: two packets of the link, because one
-    /// class waits while the other's is being sent, and a millisecond, because drivers come late.
+    /// Lateness up to which a packet still counts as sent on time: two packets of the link, because one class waits
+    /// while the other's is being sent, and a millisecond, because drivers come late.
     slack: Duration,
 }
 
 #[derive(Clone, Debug)]
 struct Pipe {
     rate: Rate,
-    /// When its next packet may leave, without borrowing.
+    /// Time at which its next packet may leave, without borrowing.
     next_allowed: Instant,
-    /// What sending took the last time, and for which length: packets have few lengths.
+    /// Time to send the latest length: packets have few lengths.
     last_time: (Bytes, Duration),
     /// Bytes it may still send in this turn, and how many a turn adds, with borrowing.
     deficit: u64,
@@ -76,13 +76,13 @@ impl Scheduler {
         }
     }
 
-    /// A packet has come to a class that was empty: what it did not send then is not saved up.
+    /// Notes an arrival in a class that was empty: time in which it sent nothing is not saved up.
     pub(super) fn wakes(&mut self, class: usize, now: Instant) {
         let pipe = &mut self.pipes[class];
         pipe.next_allowed = pipe.next_allowed.max(now);
     }
 
-    /// When a class may send, of those that have something to: now, with borrowing.
+    /// Time at which a class may send, of those with packets: now, with borrowing.
     pub(super) fn ready(&self, now: Instant, has: [bool; 2]) -> Option<Instant> {
         if self.borrow {
             return (has[0] || has[1]).then_some(now);

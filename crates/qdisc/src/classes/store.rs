@@ -69,7 +69,7 @@ impl<P: Packet> ClassQueues<P> {
         Some(packet)
     }
 
-    /// How many packets of a flow wait.
+    /// Number of a flow's packets that wait.
     pub(super) fn waiting(&self, record: &Record) -> usize {
         record.queue.iter(&self.packets).count()
     }

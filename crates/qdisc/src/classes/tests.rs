@@ -79,14 +79,15 @@ fn two_pipes_each_at_its_own_rate() {
             (64, 1002)
         ]
     );
-    // What is left of a pipe is nobody's: a class alone gets its share and no more.
+    // A pipe's unused time is nobody's: a class alone gets its share and no more.
     put(&mut q, ms(1000), (0..3).map(|n| labelled(1, 10 + n, 18)));
     assert_eq!(drain(&mut q, ms(1000), ms(2000)), [(1000, 1010), (1032, 1011), (1064, 1012)]);
 }
 
 #[test]
 fn a_class_that_waits_for_the_link_makes_up_for_it() {
-    // Both always have something to send, over a link that takes 8 ms a packet: 60 of 120 packets each in 960 ms.
+    // Each class always has something to send, over a link that takes 8 ms a packet: 60 of 120 packets each in 960
+    // ms.
     let mut q = classes("dscp,buffer=400");
     put(&mut q, ms(0), (0..100).map(|n| labelled(1, n, 18)));
     put(&mut q, ms(0), (0..100).map(|n| labelled(2, n, 10)));
@@ -145,7 +146,7 @@ fn after_the_threshold_a_flow_is_long_until_it_ends() {
     assert_eq!(marks(&mut q, ms(6)), [18, 10]);
     put(&mut q, ms(7), [data(1, 6)]);
     assert_eq!(marks(&mut q, ms(7)), [18]);
-    // So does what comes after a minute of silence.
+    // A minute of silence makes the flow new again.
     put(&mut q, ms(8), (7..11).map(|n| data(1, n)));
     assert_eq!(marks(&mut q, ms(8)), [10; 4], "moved as a whole");
     put(&mut q, ms(60_008), [data(1, 11)]);
@@ -228,7 +229,7 @@ fn the_threshold_is_what_nine_flows_of_ten_do_not_pass() {
         }
     }
     assert_eq!(threshold, Some(12));
-    // Of flows all alike none is longer than most.
+    // Flows all of one length have none that is longer than most.
     let mut lengths = Lengths::new();
     for _ in 0..200 {
         for n in 1..=33 {
@@ -277,12 +278,12 @@ fn both_use(d: &mut Divider, steps: core::ops::Range<u64>, most: u32) -> u32 {
 fn a_class_gets_what_it_uses_and_room_by_what_it_leaves() {
     let divider =
         |borrow| Divider::new(Duration::from_millis(200), Rate::from_kbps(1000), Ppm(500_000), borrow);
-    // Of its half it uses 18 % of the link: (50 - 18) / 8 = 4 more. With borrowing twice that.
+    // A class with half the link uses 18 % of it: (50 - 18) / 8 = 4 more. With borrowing twice that.
     let mut d = divider(false);
     assert!((219_000..221_000).contains(&both_use(&mut d, 0..200, 180_000)), "{:?}", d.share());
     // When they want more, they get their half.
     assert!((499_000..501_000).contains(&both_use(&mut d, 200..600, 1_000_000)), "{:?}", d.share());
-    // Of 36 % it leaves 14, of which an eighth is less than a tenth of 40.
+    // A use of 36 % leaves 14, of which an eighth is less than a tenth of 40.
     assert!((399_000..401_000).contains(&both_use(&mut d, 600..800, 360_000)), "{:?}", d.share());
     let mut d = divider(true);
     assert!((259_000..261_000).contains(&both_use(&mut d, 0..200, 180_000)), "{:?}", d.share());
@@ -386,7 +387,7 @@ fn a_reload_keeps_the_threshold_that_set_itself() {
     send(&mut q, 0..30);
     reload(&mut q, ms(0), "threshold=auto,packets=7,borrow=on,buffer=100", &LINK);
     assert_eq!(up_to(&mut q), 7);
-    // What was counted before counts: all of 80 flows have 5 packets, and 6 is the least level they are within.
+    // Flows counted before count on: all of 80 flows have 5 packets, and 6 is the least level they are within.
     send(&mut q, 30..80);
     assert_eq!(up_to(&mut q), 6);
     reload(&mut q, ms(0), "threshold=auto,packets=50,split=auto,buffer=200", &LINK);

@@ -49,7 +49,7 @@ fn an_empty_queue_forgets_its_deficit() {
     let mut q = queue("50,quantum=1000");
     enqueue(&mut q, &[(100, 100), (200, 1000)]);
     assert_eq!((serve(&mut q), serve(&mut q)), (Some(100), Some(200)));
-    // Of 900 left over nothing is left: 1100 take two turns.
+    // A queue that has gone empty keeps none of the 900 bytes left over: 1100 take two turns.
     enqueue(&mut q, &[(101, 1100), (201, 1000)]);
     assert_eq!((serve(&mut q), serve(&mut q)), (Some(201), Some(101)));
 }

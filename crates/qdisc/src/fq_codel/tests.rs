@@ -46,8 +46,8 @@ fn new_queues_go_first_and_then_wait_behind_the_old() {
     let mut q = queue("");
     feed(&mut q, 1, 0..4, 1500);
     feed(&mut q, 2, 0..4, 1500);
-    // Both new with 1514 bytes: after one packet of 1500 there are 14 left, so each sends two; then -1486, to the old
-    // list with 28 more each. Flow 1: two packets, then flow 2: two.
+    // Two new flows with 1514 bytes: after one packet of 1500 there are 14 left, so each sends two; then -1486, to the
+    // old list with 28 more each. Flow 1: two packets, then flow 2: two.
     assert_eq!(take(&mut q, 4), [1000, 1001, 2000, 2001]);
     // A new flow overtakes the old ones, for one packet of 100 bytes.
     feed(&mut q, 3, 0..1, 100);

@@ -61,7 +61,7 @@ impl FqUsers {
         &mut self.users.at_mut(self.of[at]).lists
     }
 
-    /// A packet has come into a queue.
+    /// Notes an arrival in a queue.
     pub fn pushed(&mut self, at: usize) {
         let user = self.of[at];
         self.users.queued(user);
@@ -88,7 +88,7 @@ impl FqUsers {
         }
     }
 
-    /// Nothing waits at all: everybody leaves.
+    /// Lets everybody leave: nothing waits at all.
     pub fn retire(&mut self, flows: &mut Vec<FqCodelFlow>) {
         while let Some(user) = self.users.anybody() {
             retire(&mut self.users.at_mut(user).lists, flows);

@@ -197,7 +197,7 @@ fn marks_while_the_chance_is_small() {
         (50..150).for_each(|id| q.enqueue(Instant::ZERO, packet(id, Ecn::Ect0), &mut v));
         let marked = v.iter().filter(|v| matches!(v, Verdict::Marked { .. })).count();
         assert_eq!((marked > 0, v.len() - marked > 0), (marks, !marks), "{p} {settings}");
-        // What cannot be marked is dropped.
+        // A packet that cannot be marked is dropped.
         let before = q.counters.dropped_total();
         (150..250).for_each(|id| q.enqueue(Instant::ZERO, packet(id, Ecn::NotEct), &mut v));
         assert!(q.counters.dropped_total() > before);

@@ -13,7 +13,7 @@ fn queue(settings: &str) -> Red<Record> {
     Red::new(RedConfig::read(settings).unwrap(), link(), 1)
 }
 
-/// What became of `n` arrivals at one instant: sent, marked, early, over limit.
+/// Fates of `n` arrivals at one instant: sent, marked, early, over limit.
 fn fates(q: &mut Red<Record>, n: u64, len: u64, ecn: Ecn) -> [usize; 4] {
     let mut v = Verdicts::new();
     (0..n).for_each(|id| q.enqueue(Instant::ZERO, packet(id, len, ecn), &mut v));

@@ -110,7 +110,7 @@ fn an_out_packet_does_not_lower_the_average_of_in() {
     (0..4).for_each(|n| assert!(q.dequeue(at(10 * n), &mut v).is_some()));
     q.enqueue(at(35), packet(2, 12, 710), &mut v);
     assert_eq!((q.halves[0].average.get(), q.halves[1].average.get()), (2, 1));
-    // But idle time ages both: from 50 on, when that one has been sent, to 71, two slots: 2.125 / 4.
+    // Idle time ages both averages: from 50 on, when that packet has been sent, to 71, two slots: 2.125 / 4.
     assert!(q.dequeue(at(40), &mut v).is_some());
     q.enqueue(at(71), packet(2, 12, 710), &mut v);
     assert_eq!((q.halves[0].average.get(), q.halves[1].average.get()), (0, 0));

@@ -51,7 +51,7 @@ const RETURN_TIME: Duration = Duration::from_secs(1);
 /// A pool's last sign of life is kept to this precision, so that a packet costs no write.
 const COARSE: Duration = Duration::from_millis(500);
 
-/// Who is admitted.
+/// Rule by which pools are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The paper's.
@@ -61,7 +61,7 @@ pub enum Rule {
         /// T_wait: a pool that waited this long is admitted (the feedback solution); `None`: waiting admits nobody.
         wait: Option<Duration>,
     },
-    /// One after the other.
+    /// Rule of the default mode: one pool after the other.
     WaitQueue {
         /// A pool not seen for this long has left.
         idle: Duration,
@@ -69,30 +69,30 @@ pub enum Rule {
         pace: Duration,
         /// Under overload, one pool is admitted each time this has passed since the last admission.
         guarantee: Option<Duration>,
-        /// And whoever has waited this many rounds; 0: nobody.
+        /// Rounds after which a waiting pool is admitted; 0: never for that.
         rounds: u32,
     },
 }
 
-/// How loaded the link is at a request.
+/// Load of the link at a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Whether new pools have to wait.
     pub overloaded: bool,
-    /// How long one packet of each pool takes.
+    /// Time of a round with one packet of each pool.
     pub round: Duration,
 }
 
 /// Settings of admission control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionConfig {
-    /// Who is admitted.
+    /// Rule by which pools are admitted.
     pub rule: Rule,
     /// Whether SYNs that wait are held; else they are dropped.
     pub hold: bool,
     /// Pools remembered at once.
     pub pools: usize,
-    /// Whose a pool is.
+    /// Rule for the user of a pool.
     pub users: UserRule,
 }
 
@@ -105,7 +105,7 @@ pub enum SynDirection {
     Reverse,
 }
 
-/// Where decisions are noted.
+/// Sink for decisions.
 #[derive(Debug)]
 pub struct Decisions<'a, P> {
     /// Counts.
@@ -114,13 +114,13 @@ pub struct Decisions<'a, P> {
     pub verdicts: &'a mut Verdicts<P>,
 }
 
-/// What is kept of a pool beside its address and times.
+/// Record of a pool beside its address and times.
 #[derive(Debug)]
 struct Member<P> {
     held: Vec<(SynDirection, P)>,
-    /// It was admitted while it was away.
+    /// Whether the pool was admitted while it was away.
     granted: bool,
-    /// It has sent or received more than SYNs: it is no made-up address.
+    /// Whether the pool has sent or received more than SYNs: then it is no made-up address.
     proven: bool,
     /// Number of its place in the wait queue, of all that ever were.
     ticket: u64,
@@ -139,7 +139,7 @@ impl<P> Member<P> {
     }
 }
 
-/// What admission control remembers besides the pools. Another process may go on with it.
+/// Past of admission control besides the pools. Another process may go on with it.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 struct Past {
@@ -165,7 +165,7 @@ pub struct Admission<P> {
 }
 
 impl<P: Packet> Admission<P> {
-    /// Nobody admitted, nobody waiting.
+    /// Makes an admission control with nobody admitted and nobody waiting.
     #[must_use]
     pub fn new(config: AdmissionConfig) -> Self {
         Self {
@@ -177,7 +177,7 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// Changes the rules; who is admitted stays so, who waits keeps the position.
+    /// Changes the rules; pools that are admitted stay so, pools that wait keep their position.
     pub fn reconfigure(&mut self, config: AdmissionConfig) {
         self.config = config;
         self.pools.set_capacity(config.pools);
@@ -242,7 +242,7 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// The same, and the pool counts as active now.
+    /// Notes that the pool is active now.
     pub fn refresh(&mut self, now: Instant, id: PoolId) {
         let Some(pool) = self.pools.get_mut(id) else { return };
         let recent = pool.data.proven && now.since(pool.seen) < COARSE;
@@ -427,9 +427,9 @@ impl<P: Packet> Admission<P> {
     }
 }
 
-/// Whose a pool is, and who is admitted when.
+/// Users of pools, and the times at which pools are admitted.
 impl<P: Packet> Admission<P> {
-    /// Whose request this is.
+    /// User whose request this is.
     #[must_use]
     pub fn user(&self, way: SynDirection, packet: &P) -> User {
         let key = packet.header().key;
@@ -482,7 +482,7 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// When a pool that came at `since` has waited long enough, compared with those admitted.
+    /// Time at which a pool that came at `since` has waited long enough, compared with those admitted.
     fn patience_ends(since: Instant, rounds: u32, load: Load) -> Instant {
         if rounds == 0 { Instant::FAR_FUTURE } else { since + load.round * u64::from(rounds) }
     }
@@ -508,7 +508,7 @@ impl<P: Packet> Admission<P> {
     }
 }
 
-/// Who is turned away, and who is forgotten.
+/// Pools that are turned away, and pools that are forgotten.
 impl<P: Packet> Admission<P> {
     /// Whether a pool can be added, if need be at the cost of one that proved nothing, of one that has long been idle,
     /// or of one that gave up.
@@ -529,7 +529,8 @@ impl<P: Packet> Admission<P> {
         !self.pools.is_full()
     }
 
-    /// Those at the head of the wait queue who no longer ask, and those who left: at most a few for each request.
+    /// Forgets pools at the head of the wait queue that no longer ask, and pools that left: at most a few for each
+    /// request.
     fn forget_the_gone(&mut self, now: Instant, decisions: &mut Decisions<'_, P>) {
         for list in [List::Waiting, List::Unproven, List::Proven] {
             for _ in 0..4 {

@@ -14,7 +14,7 @@ use crate::{Buffer, Ppm, ShaperConfig};
 /// Among whom the link is shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
-    /// As the mode has it: flows in paper mode, as published; users first in default mode.
+    /// Share by mode: flows in paper mode, as published; users first in default mode.
     #[default]
     Auto,
     /// Every flow gets the same.
@@ -23,26 +23,26 @@ pub enum Share {
     User,
 }
 
-/// What a fair share is (paper, section 4.2).
+/// Meaning of a fair share (paper, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FairShare {
-    /// The same for all: C / N.
+    /// Equal shares: C / N.
     #[default]
     Queueing,
-    /// In proportion to 1 / epoch length.
+    /// Shares in proportion to 1 / epoch length.
     Proportional,
 }
 
-/// What happens to a SYN that has to wait.
+/// Fate of a SYN that has to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitingSyn {
-    /// As the mode has it: dropped in paper mode, as published; held in default mode, because then its position is kept
+    /// Fate by mode: dropped in paper mode, as published; held in default mode, because then its position is kept
     /// whatever the client's timer does.
     #[default]
     Auto,
-    /// It is dropped; the client asks again.
+    /// A waiting SYN is dropped; the client asks again.
     Drop,
-    /// It is held, and let go when its pool is admitted.
+    /// A waiting SYN is held, and let go when its pool is admitted.
     Hold,
 }
 
@@ -74,13 +74,13 @@ impl Codepoints {
 /// All settings: those of both modes, and those of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Those that mean something in both modes.
+    /// Settings that have a meaning in both modes.
     pub common: Common,
-    /// Which mode, with its own.
+    /// Mode, with its own settings.
     pub mode: Mode,
 }
 
-/// Which algorithm.
+/// Algorithm of TAQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The best found by measurement.
@@ -102,7 +102,7 @@ pub struct Common {
     pub share: Share,
     /// Whether new pools may have to wait.
     pub admission: bool,
-    /// What happens to a SYN that has to wait.
+    /// Fate of a SYN that has to wait.
     pub waiting_syn: WaitingSyn,
     /// A flow joins the pool of its source if that pool started less than this ago.
     pub t_pool: Duration,
@@ -116,7 +116,7 @@ pub struct Common {
     pub flows: u32,
     /// Pools that can be remembered at once.
     pub pools: u32,
-    /// How many leading bits of an IPv6 address are a user's; 0 for as the driver tells of each packet.
+    /// Leading bits of an IPv6 address that are a user's; 0 for as the driver tells of each packet.
     pub user_prefix: u32,
 }
 
@@ -126,8 +126,8 @@ impl Common {
         !matches!(self.share, Share::Flow)
     }
 
-    /// Whose flows are, if the link is shared between users or is not. If not, a pool is whoever opens connections, as
-    /// in the paper.
+    /// Rule for the user of a flow, if the link is shared between users or is not. If not, a pool is whoever opens
+    /// connections, as in the paper.
     pub(crate) const fn users(&self, link: &ShaperConfig, by_user: bool) -> UserRule {
         if by_user {
             UserRule { side: link.users, ipv6_prefix: crate::users::prefix(self.user_prefix) }
@@ -157,7 +157,7 @@ impl Default for Common {
 /// Settings of the paper mode. Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaperConfig {
-    /// What a fair share is.
+    /// Meaning of a fair share.
     pub fair_share: FairShare,
     /// Loss probability above which timeouts repeat (paper: 0.1): nothing goes by it, but `p_admit` has to stay below
     /// it.
@@ -168,7 +168,7 @@ pub struct PaperConfig {
     pub t_wait: Option<Duration>,
     /// Cap of the recovery queue, as a share of the link.
     pub rho_r: Ppm,
-    /// More drops than this in one epoch move what waits of a flow to the over-penalised.
+    /// Drops in one epoch above which a flow's packets move to the over-penalised.
     pub over_penalised: u32,
     /// Cap of the new-flow queue as a share of the buffer.
     pub newflow_cap: Ppm,
@@ -191,9 +191,9 @@ impl Default for PaperConfig {
             p_thresh: Ppm(100_000),
             p_admit: Ppm(90_000),
             t_wait: None,
-            // Of what is sent on, the part that repairs a loss is the loss rate p of what arrives: each lost packet is
-            // sent on once more, and of all that arrives 1 - p is. With 180 flows on 600 kbit/s (figure 9) p is 0.48;
-            // half as much again is for bursts.
+            // Share of repairs: of all that is sent on, the part that repairs a loss is the loss rate p of what
+            // arrives: each lost packet is sent on once more, and of all that arrives 1 - p is. With 180 flows on
+            // 600 kbit/s (figure 9) p is 0.48; half as much again is for bursts.
             rho_r: Ppm(700_000),
             over_penalised: 2,
             newflow_cap: Ppm(250_000),
@@ -219,7 +219,7 @@ pub struct DefaultConfig {
     pub window_clamp_max: u32,
     /// Discard copies of segments that still wait.
     pub suppress_duplicates: bool,
-    /// Also discard copies of segments that have just left and cannot be acknowledged yet.
+    /// Whether copies of segments are discarded that have just left and cannot be acknowledged yet.
     pub suppress_departed: bool,
     /// Mark ECN-capable packets where one would be dropped.
     pub mark: bool,
@@ -263,7 +263,7 @@ pub struct DefaultConfig {
     pub quic_hold: u32,
     /// Packets a flow of QUIC may have waiting; beyond, one is marked per round trip.
     pub quic_mark: u32,
-    /// One mark or drop in a round trip, and no more.
+    /// Whether a flow has at most one mark or drop in a round trip.
     pub quic_one_signal: bool,
     /// Drop what waits for a receiver that has gone, but for one packet.
     pub purge: bool,
@@ -317,7 +317,7 @@ impl Default for DefaultConfig {
     }
 }
 
-/// What follows from the settings on a given link.
+/// Dimensions that follow from the settings on a given link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dimensions {
     /// The buffer B in packets.

@@ -107,87 +107,97 @@ fn default(config: &mut Config) -> Option<&mut DefaultConfig> {
 keys! {
     Config;
     [None, Some, Config::default] {
-        mode: Choice(), "which rules: `default` is the best found by measurement, `paper` the published text";
+        mode: Choice(), "rules of TAQ: `default`, the best found by measurement, or `paper`, the published text";
     }
     [None, common, Config::default] {
         share: Choice(),
-            "whom the link is shared among: flows, or users first; auto: flows in paper mode, users in default";
-        admission: Choice(), "new pools wait while the link has more than it can serve";
+            "sharing of the link: among flows, or among users and then their flows; auto: flows in paper mode, \
+             users in default mode";
+        admission: Choice(), "admission control: new pools wait while the link has more than it can serve";
         waiting_syn: Choice(),
-            "a waiting SYN is dropped (the client asks again) or held; auto: dropped in paper mode, held in default";
-        t_pool: Time(secs(1), secs(10)), "a flow joins the pool its source started less than this ago";
+            "fate of a SYN that waits for admission: dropped (the client asks again) or held; auto: dropped in \
+             paper mode, held in default mode";
+        t_pool: Time(secs(1), secs(10)), "age of a pool below which new flows of its source join it";
         w_loss: Time(secs(1), secs(20)),
             "window over which loss is measured: for the report, and in paper mode for admission";
-        flows: Number(16, 1_048_576), "flows that can be followed at once";
-        pools: Number(16, 1_048_576), "pools that can be remembered at once";
+        flows: Number(16, 1_048_576), "most flows that are followed at once";
+        pools: Number(16, 1_048_576), "most pools that are remembered at once";
         user_prefix: Number(0, 128),
-            "IPv6 prefix of a user, where the link is shared between users; 0: as the box finds it, and 64 elsewhere";
+            "length of a user's IPv6 prefix in bits, where users share the link; 0: as the box finds it, and 64 \
+             elsewhere";
     }
     [Some("mode=paper"), paper, Config::paper] {
-        fair_share: Choice(), "equal shares, or in proportion to 1 / epoch length";
+        fair_share: Choice(), "fair share of a flow: equal for all, or in proportion to 1 / epoch length";
         p_thresh: Part(50_000, 200_000),
-            "loss probability from which timeouts repeat: decides nothing but how high `p_admit` may be";
-        p_admit: Part(1_000, 200_000), "loss probability from which new pools wait; below p_thresh";
+            "loss probability from which timeouts repeat; only an upper bound for `p_admit`";
+        p_admit: Part(1_000, 200_000),
+            "loss probability from which new pools wait for admission; must be below `p_thresh`";
         t_wait: TimeOrOff(secs(1), secs(10)),
-            "a pool that has waited this long is admitted (4.3, where clients are told); off: pools wait for the loss";
+            "wait after which a pool is admitted (section 4.3); off: pools wait until the loss is below `p_admit`";
         rho_r: Part(100_000, 900_000), "cap of the recovery queue, as a share of the link";
-        over_penalised: Number(1, 5), "more drops than this in an epoch: what waits of the flow is over-penalised";
+        over_penalised: Number(1, 5),
+            "number of drops in an epoch above which the flow's packets count as over-penalised";
         newflow_cap: Part(100_000, 500_000), "cap of the new-flow queue, as a share of the buffer";
         buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
         ewma_shift: Number(1, 4), "weight of a new sample in epoch and rate averages: 1 / 2^shift";
-        record_timeout: Time(secs(60), secs(600)), "a flow that sent nothing for this long is forgotten";
+        record_timeout: Time(secs(60), secs(600)), "silence after which a flow is forgotten";
         rtt: Time(Duration::from_millis(1), secs(10)), "round-trip time the buffer is sized for";
         packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
     }
     [Some("mode=default"), default_common, Config::default] {
-        t_wait: Time(secs(1), secs(10)), "under overload one pool is admitted each `t_wait`";
+        t_wait: Time(secs(1), secs(10)), "time under overload after which one more waiting pool is admitted";
         rho_r: Part(100_000, 500_000), "cap of packets without data, as a share of the link";
     }
     [Some("mode=default"), default, Config::default] {
-        k: Number(1, 1_000), "packets a flow may have waiting before a repairable one is dropped";
+        k: Number(1, 1_000),
+            "packets a flow may have waiting; beyond, one is dropped whose loss its sender can repair";
         window_clamp: Choice(), "hold senders back by the window in returning acknowledgments";
-        window_clamp_min: Number(1, 1_000), "least window clamped to, in packets";
-        window_clamp_max: Number(1, 10_000), "largest window clamped to, in packets";
+        window_clamp_min: Number(1, 1_000), "least window that `window_clamp` sets, in packets";
+        window_clamp_max: Number(1, 10_000), "largest window that `window_clamp` sets, in packets";
         suppress_duplicates: Choice(), "discard copies of segments that still wait";
         suppress_departed: Choice(), "discard copies of segments whose acknowledgment cannot be back yet";
         mark: Choice(), "mark ECN-capable packets where one would be dropped";
-        repairable: Choice(), "drop only what fast retransmit repairs";
-        retransmissions_first: Choice(), "retransmissions go to the front of their flow, TSval rewritten";
-        first_window_grace: Choice(), "no drop in a flow's first window";
-        new_flows_first: Choice(), "a flow that was idle is served first for one quantum";
+        repairable: Choice(), "drop only packets whose loss fast retransmit repairs";
+        retransmissions_first: Choice(),
+            "send retransmissions before other packets of their flow, with TSval rewritten";
+        first_window_grace: Choice(), "drop no packet of a flow's first window";
+        new_flows_first: Choice(), "serve a flow that was idle before the others, for one quantum";
         rested_first: Choice(),
-            "a flow that had nothing waiting for a round is served first for one quantum; and so is its user";
-        quantum: Number(0, 65_535), "bytes DRR adds each round to what a flow may send; 0: the largest packet of late";
+            "serve a flow that had nothing waiting for a round before the others, for one quantum, and its user \
+             likewise";
+        quantum: Number(0, 65_535),
+            "bytes that a flow may send in each round (DRR); 0: length of the largest recent packet";
         new_quantum: Number(0, 1_000_000),
-            "bytes a new flow may send before the old flows; one packet, if it is longer than half of them";
+            "bytes a new flow may send before the old flows; one packet, if it is longer than half of these bytes";
         new_share: Part(100_000, 1_000_000),
-            "share of the link that new flows may have while old ones wait; 1: they go before all";
+            "share of the link that new flows may have while old flows wait; 1: new flows go before all others";
         ack_filter: Choice(),
-            "discard acknowledgments beyond `rho_r` that wait once a later one says all that they say (RFC 3449)";
+            "discard waiting acknowledgments beyond `rho_r` that a later one makes superfluous (RFC 3449)";
         expedited_share: Part(0, 500_000),
-            "share of the link that calls, games and marked packets may have before all flows; 0: they have none";
+            "share of the link that calls, games and marked packets may have before all flows; 0: none";
         expedited_dscp: Marks(),
             "codepoints of packets that ask for `expedited_share`, joined by +; none: no mark asks for it";
-        expedited_trust: Choice(),
-            "whose codepoints are believed: those of any packet, or those that users set";
+        expedited_trust: Choice(), "senders whose codepoints are believed: any, or users only";
         expedited_unmarked: Choice(),
-            "flows of datagrams up to 320 bytes both ways have `expedited_share` without a mark; QUIC has not";
-        wash: Choice(), "set the codepoint of all that leaves to 0 (best effort)";
+            "give flows of datagrams up to 320 bytes both ways, except QUIC, `expedited_share` without a mark";
+        wash: Choice(), "set the codepoint of every packet that leaves to 0 (best effort)";
         suppress_probes: Choice(),
-            "discard what a QUIC sender sends out of silence while other packets of its flow wait";
+            "discard probes that a QUIC sender sends after a silence while other packets of its flow wait";
         suppress_mtu_probes: Choice(), "discard QUIC's path MTU probes while other packets of the flow wait";
         quic_credit: Number(0, 10_000), "bytes a new QUIC flow may send beyond `new_quantum`: its handshake is padded";
         quic_first: Number(2, 1_000), "packets a QUIC flow may have waiting in its first window";
         quic_hold: Number(2, 1_000),
             "packets a QUIC flow may have waiting after its first window; beyond, one is dropped per round trip";
         quic_mark: Number(1, 1_000), "packets a QUIC flow may have waiting; beyond, one is marked per round trip";
-        quic_one_signal: Choice(), "mark or drop one packet of a QUIC flow in a round trip, and no more";
-        purge: Choice(), "drop what waits for a receiver that has reset (TCP), refuses (UDP) or says nothing (QUIC)";
+        quic_one_signal: Choice(), "mark or drop at most one packet of a QUIC flow in a round trip";
+        purge: Choice(),
+            "drop packets that wait for a receiver that has reset (TCP), refuses (UDP) or says nothing (QUIC)";
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";
         memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";
-        round_limit_ms: Millis(100, 600_000), "new pools wait while a round of one packet per flow takes longer";
+        round_limit_ms: Millis(100, 600_000),
+            "time of a round of one packet per flow, in milliseconds, above which new pools wait";
         wait_rounds: Number(0, 10_000),
-            "a pool that has waited this many such rounds is admitted; 0: none is, for that";
+            "rounds of one packet per flow after which a waiting pool is admitted; 0: no pool is, for its wait alone";
     }
 }
 

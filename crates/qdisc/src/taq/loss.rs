@@ -77,7 +77,7 @@ impl LossWindow {
         Ppm(u32::try_from((drops * 1_000_000 / arrivals).min(1_000_000)).unwrap_or(u32::MAX))
     }
 
-    /// When [`LossWindow::rate`] may next change by time alone.
+    /// Time at which [`LossWindow::rate`] may next change by time alone.
     #[must_use]
     pub fn next_change(&self, now: Instant) -> Instant {
         self.slot_end(now.as_nanos() / self.width.as_nanos())

@@ -33,7 +33,7 @@ use crate::{
     ShaperConfig, Verdicts,
 };
 
-/// Where the unknown stand among possible victims: first.
+/// Bucket of the unknown among possible victims: the first.
 const UNKNOWN_BUCKET: u16 = 0;
 /// The slot of packets that no record could be made for.
 const UNKNOWN: u32 = 0;

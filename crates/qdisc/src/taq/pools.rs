@@ -34,13 +34,13 @@ pub(super) enum List {
     Proven,
 }
 
-/// What is known of a pool; `T` is what the owner keeps for it.
+/// Record of a pool; `T` is the part that the owner keeps for it.
 #[derive(Debug)]
 pub(super) struct PoolRecord<T> {
     pub(super) user: User,
-    /// When it was admitted, or began to wait.
+    /// Time at which the pool was admitted, or began to wait.
     pub(super) since: Instant,
-    /// When it was last seen.
+    /// Time at which the pool was last seen.
     pub(super) seen: Instant,
     pub(super) data: T,
     list: List,

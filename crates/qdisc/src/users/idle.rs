@@ -13,7 +13,7 @@ use narrows_units::{Duration, Instant};
 use super::UserState;
 use crate::deficit::Place;
 
-/// So few notes are never tidied up.
+/// Number of notes below which none is tidied up.
 const SPARE: usize = 64;
 
 /// Precision of the order: two seconds, as that of flows is.

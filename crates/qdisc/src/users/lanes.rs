@@ -12,12 +12,12 @@ use crate::deficit::{Carry, Place};
 pub struct LaneUsers {
     pub users: Users<()>,
     pub rule: UserRule,
-    /// What a user may send in a turn.
+    /// Bytes that a user may send in a turn.
     quantum: i32,
 }
 
 impl LaneUsers {
-    /// Nobody. At most `waiting` have packets.
+    /// Makes an empty table of users. At most `waiting` have packets.
     pub fn new(rule: UserRule, link: Rate, waiting: usize, quantum: i32, seed: u64) -> Self {
         // Nobody goes first, so there is nothing to share between new and old.
         Self { users: Users::new(Carry::Forget, waiting, link, Ppm::ONE, seed), rule, quantum }

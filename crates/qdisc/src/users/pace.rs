@@ -13,9 +13,9 @@ const SAVED: (Duration, Bytes) = (Duration::from_millis(50), Bytes(2 * 1514));
 /// A rate, and how far it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// In bits per second; 0 for none.
+    /// Rate in bits per second; 0 for none.
     rate_bps: u64,
-    /// When the rate has paid for all that was sent.
+    /// Time up to which the rate has paid for all that was sent.
     paid_until: Instant,
 }
 
@@ -35,7 +35,7 @@ impl Pace {
         self.rate_bps = rate.map_or(0, Rate::as_bps);
     }
 
-    /// When the rate has paid for all that was sent.
+    /// Time up to which the rate has paid for all that was sent.
     pub const fn paid_until(&self) -> Instant {
         self.paid_until
     }

@@ -60,13 +60,13 @@ fn the_credit_of_new_flows_by_hand() {
     let mut q = users(16, Carry::Forget);
     let one = waiting(&mut q, user(1), Place::Old, 0, 0);
     let other = waiting(&mut q, user(2), Place::Old, 0, 1000);
-    // It may have 900, and takes 600 of it; so it goes before the other, and beyond its credit by 400.
+    // The flow may have 900, and takes 600 of it; so it goes before the other, and beyond its credit by 400.
     assert!(q.credit_new_flow(one, 600, 900, Place::New));
     assert_eq!((q.at(one).turn.credit, q.at(one).spent, q.at(one).turn.place()), (600, 600, Place::New));
     assert_eq!(serve(&mut q, at(1), 1000), Some(one));
     let order: Vec<_> = (0..4).map(|_| serve(&mut q, at(1), 1000).unwrap()).collect();
     assert_eq!(order, [other, one, other, one]);
-    // Of the 1000 it was sent, one round has made 250 good: there is enough left for a little, and no more.
+    // One round has made 250 of the 1000 bytes good: there is enough left for a little, and no more.
     assert_eq!(q.at(one).spent, 750);
     assert!(q.credit_new_flow(one, 2000, 900, Place::New) && !q.credit_new_flow(one, 1, 900, Place::New));
     assert_eq!((q.at(one).turn.credit, q.at(one).spent), (150, 900));
@@ -160,7 +160,7 @@ fn who_has_not_paid_stands_aside_and_says_until_when() {
     assert_eq!(serve(&mut q, due, 1000), None);
     q.set_rates(vec![None].into());
     assert_eq!(serve(&mut q, due, 1000), Some(slow));
-    // One that leaves while aside is nowhere.
+    // A user that leaves while aside is nowhere.
     q.set_rates(vec![Some(Rate::from_kbps(8))].into());
     while serve(&mut q, due, 4000).is_some() {}
     assert_eq!((q.waiting(), q.with_packets()), (0, 1));

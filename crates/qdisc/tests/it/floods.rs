@@ -1,4 +1,4 @@
-//! What somebody who sends without restraint can cost others: a user's own flood costs that user alone.
+//! Cost to others of somebody who sends without restraint: a user's own flood costs that user alone.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
@@ -57,8 +57,8 @@ fn answer(q: &mut BoxedDiscipline<Record>, now: Instant, packet: &Record, flags:
     }
 }
 
-/// What twenty downloads have of 2 Mbit/s in ten seconds, in kbit/s, beside 2000 packets a second of a flood; and how
-/// long a user who comes every half second waits for its first packet at worst, in milliseconds.
+/// Rate in kbit/s that twenty downloads have of 2 Mbit/s in ten seconds, beside 2000 packets a second of a flood;
+/// and the longest wait for a first packet, in milliseconds, of a user who comes every half second.
 fn beside(spec: &str, flood: Option<Flood>) -> (u64, u64) {
     let link = ShaperConfig {
         mtu: Bytes(1500),
@@ -157,7 +157,7 @@ fn a_reassembled_datagram_is_no_measure_of_a_turn() {
 /// A box of 2 Mbit/s down and 512 kbit/s up, and a world behind that answers at once.
 struct Inside {
     driver: Driver<Record, BoxedDiscipline<Record>>,
-    /// What has come and was not handed over yet.
+    /// Packets on their way to the driver.
     arriving: VecDeque<(Direction, Record)>,
     seqs: [u32; DOWNLOADS],
     /// Bytes of downloads.
@@ -231,7 +231,7 @@ impl Inside {
         }
     }
 
-    /// All that happens at `now`.
+    /// Handles all events at `now`.
     fn settle(&mut self, now: Instant) {
         loop {
             let mut events = Vec::new();
@@ -302,8 +302,8 @@ fn a_flood_of_syns_from_inside_costs_its_sender() {
     }
 }
 
-/// Who writes the addresses of others cannot be told from a crowd: who has been admitted keeps the link, and new users
-/// wait with the crowd. Only a filter of sources helps them.
+/// A sender who writes the addresses of others cannot be told from a crowd: users who have been admitted keep the
+/// link, and new users wait with the crowd. Only a filter of sources helps them.
 #[test]
 fn a_flood_of_syns_from_made_up_users_costs_nothing_to_who_is_there() {
     let flood: Flood = |n| Inside::from_user(address(FIRST_STRANGER + n % 30_000), 9, Flags::SYN);

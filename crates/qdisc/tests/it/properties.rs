@@ -1,4 +1,4 @@
-//! What every discipline must keep, whatever comes: each of the style page's properties, over random traffic.
+//! Properties that every discipline must keep, whatever comes: each of the style page's, over random traffic.
 
 use crate::harness::drive::{Tested, Waking, direction, driver, run};
 use crate::harness::ledger::{Fate, held};

@@ -11,7 +11,7 @@ use narrows_units::{Bytes, Dscp, Duration, Instant, Rate, SeqNum};
 use narrows_users::{CircuitId, Side, User};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-/// Those that share between users, and what they share by without.
+/// Disciplines without and with sharing between users.
 const KINDS: [(&str, &str); 5] = [
     ("taq:admission=off,share=flow", "taq:admission=off"),
     ("taq:admission=off,share=flow,new_share=1,quantum=300", "taq:admission=off,new_share=1,quantum=300"),

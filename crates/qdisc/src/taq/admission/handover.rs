@@ -1,4 +1,4 @@
-//! Who is admitted and who waits, for another process that takes this one's place.
+//! Pools that are admitted and pools that wait, for another process that takes this one's place.
 
 use narrows_units::Instant;
 use narrows_users::User;
@@ -21,7 +21,7 @@ struct KnownPool {
     ticket: u64,
 }
 
-/// All that is known but for the packets that are held.
+/// Knowledge of pools, without the packets that are held.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Known {
     pools: [Vec<KnownPool>; 3],
@@ -29,7 +29,7 @@ pub struct Known {
 }
 
 impl<P: Packet> Admission<P> {
-    /// What another one may go on with.
+    /// Knowledge that another admission control may go on with.
     #[must_use]
     pub fn known(&self) -> Known {
         let list = |list| {

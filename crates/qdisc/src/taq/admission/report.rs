@@ -1,4 +1,4 @@
-//! What people are told of admission control.
+//! Report of admission control for people.
 
 use narrows_units::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{AdmissionReport, Packet, WaitingPool};
 const LISTED: usize = 100;
 
 impl<P: Packet> Admission<P> {
-    /// For people: at most a hundred positions, and the waits of the last 512 admitted from the queue.
+    /// Report for people: at most a hundred positions, and the waits of the last 512 admitted from the queue.
     #[must_use]
     pub fn report(&self, now: Instant, overloaded: bool) -> AdmissionReport {
         let mut waits: Vec<_> = self.past.waits.iter().copied().collect();

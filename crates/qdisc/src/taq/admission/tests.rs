@@ -57,7 +57,7 @@ fn syn(id: u64, user: u16, port: u16) -> Asked {
     Asked { record: r, answerable: false }
 }
 
-/// One that the driver can answer.
+/// A SYN that the driver can answer.
 fn web(id: u64, user: u16, port: u16) -> Asked {
     Asked { answerable: true, ..syn(id, user, port) }
 }
@@ -179,7 +179,7 @@ fn who_gave_up_is_not_admitted() {
     assert!(!h.request(0, true, syn(1, 1, 1)));
     assert!(!h.request(60_000, true, syn(2, 2, 1)));
     assert_eq!(h.release(75_000, false), [2]);
-    // It has left the queue: it would be the first in it again.
+    // The pool has left the wait queue: it would be the first in it again.
     let retry_after = Duration::ZERO;
     assert_eq!(h.verdicts, [Verdict::Refused { packet: syn(1, 1, 1), position: 2, retry_after }]);
     assert_eq!(h.admission.held(), 0);
@@ -250,7 +250,7 @@ fn a_flood_of_made_up_addresses_is_bounded_and_spares_the_proven() {
             }
             for n in 0..10_000u16 {
                 h.request(u64::from(n) / 100, n % 3 == 0, syn(u64::from(n), 2 + n % 5000, n));
-                // It opens more connections meanwhile, and does not become unproven by that.
+                // The pool opens more connections meanwhile, and does not become unproven by that.
                 if n == 5_000 {
                     assert!(h.request(50, false, syn(1, 1, 2)));
                 }

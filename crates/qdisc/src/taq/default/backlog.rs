@@ -1,4 +1,4 @@
-//! How much a flow may have waiting, and what happens to more.
+//! Backlog of a flow: its limit, and what happens beyond.
 
 use narrows_flow::FlowId;
 use narrows_units::{Duration, Instant};

@@ -119,7 +119,7 @@ impl WindowClamp {
     }
 }
 
-/// What is known of a sender's data. Its segments end at `max_seq` plus multiples of `segment` bytes.
+/// Knowledge of a sender's data. Its segments end at `max_seq` plus multiples of `segment` bytes.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// The sequence number after the last data that was served.

@@ -12,7 +12,7 @@ use narrows_wire::{Flags, Header};
 
 use crate::taq::DefaultConfig;
 
-/// How much of unused share is kept.
+/// Time for which unused share is kept.
 const ACCRUED: Duration = Duration::from_millis(200);
 
 /// Whether a packet is of a class that goes before all flows: the one place that says so. `idle` says that nothing else
@@ -32,7 +32,7 @@ fn is_control(header: &Header, idle: bool) -> bool {
 /// The part of the link that such packets may have, and how far it is used.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlShare {
-    /// When the share has paid for all that was let in; it may lie `ACCRUED` in the past.
+    /// Time up to which the share has paid for what was let in; it may lie `ACCRUED` in the past.
     paid_until: Instant,
 }
 

@@ -64,7 +64,7 @@ impl Datagrams {
 }
 
 impl<P: Packet> DefaultMode<P> {
-    /// Tells whether a packet that has come is a fragment of a datagram that is refused; `idle` says that nothing of
+    /// Tells whether a packet that arrives is a fragment of a datagram that is refused; `idle` says that nothing of
     /// its flow waits.
     pub(super) fn refuses(&mut self, now: Instant, id: FlowId, header: &Header, idle: bool) -> bool {
         if idle {

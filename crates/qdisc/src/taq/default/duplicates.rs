@@ -23,7 +23,7 @@ use super::queues::FlowQueues;
 use super::repair::DUP_THRESH;
 use crate::Packet;
 
-/// How many waiting packets of one flow are compared with a copy. Flows under the clamp have two or three.
+/// Waiting packets of one flow that are compared with a copy. Flows under the clamp have two or three.
 const LOOKED_AT: u8 = 64;
 
 /// How many at least, and how many more for each packet of the flow that leaves, until all [`LOOKED_AT`] are again: who
@@ -40,7 +40,7 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Departures {
-    /// When `highest_ack` last grew, if `acked`.
+    /// Time at which `highest_ack` last grew, if `acked`.
     acked_at: Instant,
     highest_ack: SeqNum,
     acked: bool,
@@ -59,7 +59,7 @@ pub struct Departures {
 struct Departed {
     seq: SeqNum,
     len: u16,
-    /// What it [`told`].
+    /// Summary of its header by [`told`].
     told: u16,
     /// When it came and when it left; the same once a copy of it has been suppressed, so that no other is.
     came: Micros,
@@ -170,8 +170,8 @@ impl Departures {
     }
 }
 
-/// What a segment tells beside its data and SACK blocks, in short: acknowledgment and window. Two that differ are told
-/// apart but for one in 65 536.
+/// Summary of a segment's header beside its data and SACK blocks: acknowledgment and window. Two that differ are
+/// told apart but for one in 65 536.
 pub const fn told(tcp: &TcpHeader) -> u16 {
     tcp.ack.0 as u16 ^ tcp.window
 }

@@ -63,9 +63,9 @@ struct SmallDatagrams {
     in_a_row: u8,
     /// Whether the latest of the other direction was marked, by somebody whose marks are believed.
     answers_marked: bool,
-    /// When the latest came; zero before.
+    /// Time of the latest packet; zero before the first.
     last: Instant,
-    /// When the other direction was last heard; zero before.
+    /// Time at which the other direction was last heard; zero before.
     answered: Instant,
 }
 
@@ -86,7 +86,7 @@ impl SmallDatagrams {
 pub struct Kind {
     /// A small datagram by itself.
     pub single: bool,
-    /// One of a call or a game, or a marked one.
+    /// Whether the packet is of a call or a game, or a marked one.
     pub expedited: bool,
 }
 

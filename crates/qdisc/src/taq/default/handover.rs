@@ -1,4 +1,4 @@
-//! What is known of flows and users, as bytes for another process that takes this one's place.
+//! Knowledge of flows and users, as bytes for another process that takes this one's place.
 //!
 //! Not what waits, nor whose turn it is: a round is soon made up for, while a window scale is said once in a
 //! connection's life and who was admitted would have to wait again.
@@ -150,7 +150,7 @@ mod tests {
     fn who_was_admitted_stays_so_and_who_waits_keeps_the_place() {
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1)) };
         let mode = || -> DefaultMode<Record> {
-            // One who is served is enough for others to wait.
+            // A single user who is served makes others wait.
             let config =
                 DefaultConfig { round_limit_ms: Duration::from_nanos(1), ..DefaultConfig::default() };
             DefaultMode::new(Common::default(), config, link, 7)
@@ -167,7 +167,7 @@ mod tests {
         let knowledge = old.export(at(100)).unwrap();
         let mut new = mode();
         assert!(new.import(at(100), &knowledge));
-        // Those held come again from the old box, here the last first.
+        // Held packets come again from the old box, here the last first.
         for user in [4, 3, 2] {
             assert!(new.reverse(at(110), syn(user), &mut Vec::new()).is_none());
         }

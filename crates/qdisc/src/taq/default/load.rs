@@ -9,11 +9,12 @@ use crate::ShaperConfig;
 use crate::taq::admission::{AdmissionConfig, Rule};
 use crate::taq::{Common, DefaultConfig, WaitingSyn};
 
-/// How long a connection counts as coming: a handshake and a request over a long path.
+/// Time for which a connection counts as coming: a handshake and a request over a long path.
 const COMING: Duration = Duration::from_secs(1);
 /// Connections that can be coming at once: more than are ever admitted.
 const MOST_COMING: usize = 4096;
-/// Of one user: more than a page opens at once, so that who floods with requests is no crowd.
+/// Connections of one user that can be coming: more than a page opens at once, so that a flood of requests is no
+/// crowd.
 const MOST_OF_ONE: usize = 16;
 
 /// Connections admitted a moment ago, the first first.
@@ -24,12 +25,12 @@ pub struct Coming {
 }
 
 impl Coming {
-    /// How many are coming.
+    /// Number of connections that are coming.
     pub fn count(&self, now: Instant) -> usize {
         self.admitted.len() - self.gone(now)
     }
 
-    /// When [`Self::count`] may next change by time alone: as the first of them is no longer counted.
+    /// Time at which [`Self::count`] may next change by time alone: the first of them is no longer counted then.
     pub fn next_change(&self, now: Instant) -> Instant {
         self.admitted.get(self.gone(now)).map_or(Instant::FAR_FUTURE, |(at, _)| *at + COMING)
     }
@@ -53,7 +54,7 @@ impl Coming {
         self.admitted.push_back((now, Some(user)));
     }
 
-    /// When each was admitted, for another process.
+    /// Times at which connections were admitted, for another process.
     #[cfg(feature = "handover")]
     pub fn known(&self) -> VecDeque<Instant> {
         self.admitted.iter().map(|(at, _)| *at).collect()

@@ -1,4 +1,4 @@
-//! What an operator asks of the default mode.
+//! Questions of an operator to the default mode.
 
 use core::any::Any;
 
@@ -59,7 +59,7 @@ impl<P: Packet> Manage for DefaultMode<P> {
     fn reconfigure(&mut self, _now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool {
         let Some(settings) = settings.downcast_ref::<Config>() else { return false };
         let Mode::Default(config) = settings.mode else { return false };
-        // Whose the flows are that wait would be another question.
+        // Another rule would give the flows that wait to other users.
         let (old, new) = (self.common.by_user(), settings.common.by_user());
         if new != old || settings.common.users(link, new) != self.common.users(&self.link, old) {
             return false;

@@ -10,7 +10,7 @@ struct Slot<T> {
     record: T,
 }
 
-/// See the head of the file.
+/// Records of some flows, by the tracker's slots.
 #[derive(Debug)]
 pub struct PerFlow<T> {
     slots: Vec<Slot<T>>,

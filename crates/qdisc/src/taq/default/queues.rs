@@ -206,10 +206,10 @@ pub enum End {
 #[derive(Debug)]
 pub struct FlowQueues<P> {
     tracker: Tracker,
-    /// By the tracker's slots.
+    /// Flows by the tracker's slots.
     flows: Vec<FlowState>,
     slab: Slab<Entry>,
-    /// By the slab's places; `None` where it has a free one.
+    /// Packets by the slab's places; `None` where it has a free one.
     packets: Vec<Option<P>>,
     /// Packets that go before all flows.
     control: VecDeque<(FlowId, P)>,
@@ -221,7 +221,7 @@ pub struct FlowQueues<P> {
     announced: Cell<usize>,
 }
 
-/// Why a place cannot be empty.
+/// Reason why a place cannot be empty.
 const IN_USE: &str = "queues hold only places in use";
 
 /// Records of flows.
@@ -368,7 +368,7 @@ impl<P: Packet> FlowQueues<P> {
         self.backlog
     }
 
-    /// What waits before all flows.
+    /// Backlog of packets without data, which wait before all flows.
     pub fn control(&self) -> Backlog {
         Backlog { packets: self.control.len(), bytes: self.control_bytes }
     }
@@ -398,7 +398,7 @@ impl<P: Packet> FlowQueues<P> {
         self.packets[at as usize].as_mut().expect(IN_USE)
     }
 
-    /// When a packet came.
+    /// Time at which a packet came.
     pub fn came(&self, at: u32) -> Micros {
         self.slab.at(at).came
     }

@@ -32,7 +32,7 @@ use crate::taq::DefaultConfig;
 /// How many waiting packets are looked at in search of one.
 const LOOKED_AT: usize = 64;
 
-/// By how much a copy may differ from what it copies: acknowledgments come and go with it.
+/// Bytes by which a copy may differ from its original: acknowledgments come and go with it.
 const OTHER_FRAMES: u64 = 32;
 
 /// Whether it is a packet of a handshake. What follows on the same flow is taken for data whatever its first bits say:
@@ -251,9 +251,9 @@ const UNANSWERED: u8 = 4;
 const SILENT: u8 = 2;
 /// Packets of a flow of which one must be of a handshake: servers may first ask for the address or the version.
 const BEGINNING: u32 = 4;
-/// How long a receiver takes to answer before it has been seen to, at least.
+/// Least time that a receiver takes to answer, before it has been seen to.
 const UNKNOWN: Duration = Duration::from_millis(300);
-/// How long an answer takes at most, beside the wait here.
+/// Longest time that an answer takes, beside the wait here.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// State of what a sender has to say, told by the sizes of its packets.
@@ -264,7 +264,7 @@ enum Data {
     None,
     /// The last was full: there is more, and a probe will bring it (RFC 9002, section 6.2.4).
     Flows,
-    /// After full ones came one that was not: that was all.
+    /// The answer is over: after full packets came one that was not.
     Over,
 }
 
@@ -291,7 +291,7 @@ pub struct QuicFlow {
     sample_departed: Instant,
     /// From a departure to the answer, smoothed; 0: none was seen.
     receiver_rtt_us: u32,
-    /// When a packet was last sent on.
+    /// Time at which a packet was last sent on.
     departed_at: Instant,
     /// Packets sent on since the last answer, one for each [`ANSWER`].
     unanswered: u8,
@@ -305,12 +305,12 @@ pub struct QuicFlow {
     largest: u16,
     /// The state of the sender's data.
     data: Data,
-    /// Nothing had reached the receiver when it spoke: it probes as well, or has another request.
+    /// Whether nothing had reached the receiver when it spoke: it probes as well, or has another request.
     unprompted: bool,
     arrived_at: Instant,
     /// The first packet of the last flight of the handshake.
     flight_at: Instant,
-    /// When the last of `unanswered` was sent on.
+    /// Time at which the last of `unanswered` was sent on.
     counted_at: Instant,
     answered_at: Instant,
     /// No mark or drop before.

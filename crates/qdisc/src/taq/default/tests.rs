@@ -173,7 +173,7 @@ fn a_new_flow_goes_first_once() {
             b.put(data(user, nth));
         }
     }
-    // Both spend their credit, then the round begins; a third flow's first packet passes it.
+    // The two flows spend their credit, then the round begins; a third flow's first packet passes it.
     assert_eq!(b.get().map(|p| p.header.key), Some(key(1)));
     assert_eq!(b.get().map(|p| p.header.key), Some(key(2)));
     b.put(data(3, 0));
@@ -212,7 +212,7 @@ fn what_needs_less_than_a_quantum_waits_for_no_new_flow() {
     assert_eq!(b.get().map(|p| p.header.key), Some(key(1)));
     b.wait(1000);
     (2..8).for_each(|user| b.put(data(user, 0)));
-    // One that rested, and one that is new: a request.
+    // A flow that rested, and one that is new: a request.
     b.put(small(1, 1));
     b.put(small(9, 0));
     let users: Vec<u8> = b.order().into_iter().map(|(user, _)| user).collect();
@@ -406,7 +406,7 @@ fn a_new_connection_on_the_same_ports_starts_anew() {
         b.put(data(user, 0));
         b.put(data(user, 1));
     }
-    // Both spend their credit, and one has had its turn.
+    // The two flows spend their credit, and one has had its turn.
     let served: Vec<_> = (0..3).filter_map(|_| b.get()).map(|p| p.header.key).collect();
     assert_eq!(served, [key(2), key(3), key(2)]);
     b.wait(1);

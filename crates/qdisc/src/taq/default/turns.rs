@@ -38,7 +38,7 @@ const NEVER: Instant = Instant::FAR_FUTURE;
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct FlowTurn {
-    /// When data was last sent on; [`NEVER`] before.
+    /// Time at which data was last sent on; [`NEVER`] before.
     served_at: Instant,
     turn: Turn,
     /// The record of its user: valid while packets wait, later perhaps another's.
@@ -66,7 +66,7 @@ impl FlowTurn {
         self.turn.place()
     }
 
-    /// When data was last sent on, if any was.
+    /// Time at which data was last sent on, if any was.
     #[cfg(test)]
     pub fn served_at(&self) -> Option<Instant> {
         (self.served_at != NEVER).then_some(self.served_at)
@@ -89,7 +89,7 @@ impl FlowTurn {
     }
 }
 
-/// How the link is shared.
+/// Rules by which the link is shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     link: ShaperConfig,
@@ -188,7 +188,7 @@ pub struct Sent {
     pub last: bool,
 }
 
-/// Who is served next.
+/// Order in which flows are served.
 #[derive(Debug)]
 pub struct Turns {
     rules: Rules,
@@ -251,7 +251,7 @@ impl Turns {
         self.users.as_ref().map(|users| users.waiting())
     }
 
-    /// When somebody may be served, where there are users.
+    /// Time at which somebody may be served, where there are users.
     pub fn next_ready(&self, now: Instant) -> Option<Option<Instant>> {
         self.users.as_ref().map(|users| users.next_ready(now))
     }

@@ -22,9 +22,9 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// In the order of the paper.
+    /// Classes in the order of the paper.
     pub(super) const ALL: [Self; 5] = [Self::Recovery, Self::New, Self::Over, Self::Below, Self::Above];
-    /// Those of level 2.
+    /// Classes of level 2.
     pub(super) const LEVEL2: [Self; 3] = [Self::New, Self::Over, Self::Below];
 
     /// The name in reports.
@@ -38,7 +38,7 @@ impl Class {
         }
     }
 
-    /// Its number among the queues that are FIFOs.
+    /// Number of the class among the queues that are FIFOs.
     pub(super) const fn fifo(self) -> Option<usize> {
         match self {
             Self::Recovery => None,
@@ -56,12 +56,12 @@ const NEW_PACKETS: u32 = 20;
 /// "Multiple packet drops in the past and current epochs cumulatively" (4.2 s7).
 const MULTIPLE: u32 = 2;
 
-/// What classification asks beside the flow's record.
+/// Facts that classification needs beside the flow's record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     /// Whether the flow ever lost a packet, here or elsewhere.
     pub(super) lost: bool,
-    /// Its fair share in bits per second.
+    /// Fair share of the flow in bits per second.
     pub(super) share_bps: u64,
 }
 

@@ -15,7 +15,7 @@ use super::victims::{self, steps};
 use super::{PaperMode, UNKNOWN_BUCKET, id_of};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
-/// What a packet's loss would mean, as of now.
+/// Meaning of a packet's loss for its flow, at present.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     next: NextState,
@@ -96,7 +96,7 @@ impl<P: Packet> PaperMode<P> {
     pub(super) fn victim(&mut self, now: Instant, classes: &[Class]) -> Option<u32> {
         for _ in 0..victims::LOOK {
             let cheapest = |class: &Class| Some((self.store.cheapest(class.fifo()?)?, *class));
-            // Of equal consequences the first class.
+            // The first class goes first among those of equal consequences.
             let Some((_, class)) = classes.iter().filter_map(cheapest).min_by_key(|&(next, _)| next) else {
                 break;
             };
@@ -107,7 +107,7 @@ impl<P: Packet> PaperMode<P> {
                 let &Node { flow, kind, arrival, bucket, .. } = self.store.node(node);
                 let standing = self.standing(now, flow, kind);
                 if standing.bucket != bucket {
-                    // What was predicted when it came has passed.
+                    // The prediction made at its arrival has passed.
                     self.store.replace(node, standing.bucket);
                     moved = true;
                     continue;
@@ -121,7 +121,7 @@ impl<P: Packet> PaperMode<P> {
         classes.iter().find_map(|&class| self.store.tail(class))
     }
 
-    /// What the loss of a packet of this kind would mean to its flow as of now.
+    /// Computes what the loss of a packet of this kind would mean to its flow at present.
     fn standing(&mut self, now: Instant, flow: u32, kind: PacketKind) -> Standing {
         let Some(id) = id_of(flow) else {
             return Standing { next: NextState::LossRecovery, ratio: u64::MAX, bucket: UNKNOWN_BUCKET };

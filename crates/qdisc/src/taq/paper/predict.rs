@@ -1,4 +1,4 @@
-//! What a drop would do to the sender: the paper's prediction of the next state (section 4; 4.1), by which packets are
+//! Prediction of what a drop would do to the sender: the paper's next state (section 4; 4.1), by which packets are
 //! chosen to be lost.
 //!
 //! The sizes that decide are those of the model (3.1): three duplicate acknowledgments repair one loss in a window of
@@ -23,7 +23,7 @@ pub(super) enum NextState {
 }
 
 impl NextState {
-    /// How many there are.
+    /// Number of states.
     pub(super) const COUNT: usize = 4;
 }
 

@@ -1,4 +1,4 @@
-//! Which queue sends next (4.2 s10 to s25).
+//! Choice of the queue that sends next (4.2 s10 to s25).
 //!
 //! Level 1 is the recovery queue, capped by a token bucket of `rho_r` of the link (s11, s12, s22); level 2 the queues
 //! of new, of over-penalised and of below-fair-share flows (s13, s24), by deficit round robin; level 3 the queue above
@@ -14,7 +14,7 @@ use super::class::Class;
 use super::store::PaperQueues;
 use crate::Packet;
 
-/// How often the shares of level 2 are weighed; the paper names no time.
+/// Time after which the shares of level 2 are weighed again; the paper names no time.
 const REWEIGH: Duration = Duration::from_millis(100);
 /// Depth of the recovery bucket: what the cap lets through in this time, at least two MTU, so that one round's
 /// retransmissions of a few flows pass together. The paper is silent.
@@ -28,7 +28,7 @@ pub(super) struct Scheduler {
     /// Time in the bucket's own measure: when it would be full again (a GCRA, so that nothing depends on how often it
     /// is asked).
     full_at: Instant,
-    /// What the bucket lets through in time: nanoseconds a byte at the capped rate, in 1/65536.
+    /// Time that a byte costs the bucket: nanoseconds at the capped rate, in 1/65536.
     cost: u64,
     depth: Duration,
     mtu: u64,
@@ -40,7 +40,7 @@ pub(super) struct Scheduler {
     reweigh_at: Instant,
 }
 
-/// What to send and whether the recovery bucket pays for it.
+/// Class that sends next, and whether the recovery bucket pays for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) class: Class,
@@ -148,7 +148,7 @@ impl Scheduler {
         self.quanta = [self.mtu, share, both - share];
     }
 
-    /// How far a queue of level 2 is above its weight: its backlog in bytes for each byte of its quantum, in 1/1024.
+    /// Excess of a queue of level 2 over its weight: its backlog in bytes for each byte of its quantum, in 1/1024.
     pub(super) fn excess<P: Packet>(&self, class: usize, store: &PaperQueues<P>) -> u64 {
         store.backlog(Class::LEVEL2[class]).bytes.get() * 1024 / self.quanta[class].max(1)
     }

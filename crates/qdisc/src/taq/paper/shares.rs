@@ -28,7 +28,7 @@ struct FlowShare {
     weight: u64,
     pool: u32,
     generation: u32,
-    /// When to look whether it is still active.
+    /// Time to look whether it is still active.
     look_at: Instant,
     list: u8,
     links: Links,
@@ -44,7 +44,7 @@ const OUT: FlowShare = FlowShare {
     list: NOT_LISTED,
     links: Links::NONE,
 };
-/// In the order of their last packets.
+/// List in the order of last packets.
 const RECENT: u8 = 0;
 /// Looked at and still active, in the order of the next look.
 const LOOKED_AT: u8 = 1;
@@ -60,9 +60,9 @@ struct PoolShare {
 /// A fair share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
-    /// In bits per second.
+    /// Due rate in bits per second.
     pub(super) bps: u64,
-    /// The same on the logarithmic scale of [`steps`].
+    /// The due rate on the logarithmic scale of [`steps`].
     pub(super) steps: u16,
 }
 
@@ -72,7 +72,7 @@ impl Due {
     }
 }
 
-/// Who is active and with what weight.
+/// Active flows and their weights.
 #[derive(Debug)]
 pub(super) struct Shares {
     link_bps: u64,

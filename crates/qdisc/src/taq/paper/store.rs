@@ -25,11 +25,11 @@ pub(super) struct Node<P> {
     pub(super) flow: u32,
     /// Order of arrival over the whole queue.
     pub(super) arrival: u64,
-    /// Its key in the recovery queue; zero if it stands in a FIFO.
+    /// Key of the packet in the recovery queue; zero if it stands in a FIFO.
     recovery_key: u64,
     pub(super) kind: PacketKind,
     pub(super) class: Class,
-    /// Where it stands among those its class could lose.
+    /// Bucket of the packet among those its class could lose.
     pub(super) bucket: u16,
     in_class: Links,
     in_flow: Links,
@@ -62,9 +62,10 @@ pub(super) struct PaperFlow {
     /// No packet before this one waits above the fair share; [`NIL`]: none at all.
     above: u32,
     marks: u8,
-    /// When new data was last sent on, in units of 2^20 ns, modulo 2^32 (4.1 s17: the last normal transmission).
+    /// Time at which new data was last sent on, in units of 2^20 ns, modulo 2^32 (4.1 s17: the last normal
+    /// transmission).
     last_normal: u32,
-    /// Its pool.
+    /// Pool of the flow.
     pub(super) pool: PoolId,
 }
 
@@ -78,7 +79,7 @@ pub(super) const BEHIND_UNKNOWN: u8 = 2;
 const UNIT: u32 = 20;
 
 impl PaperFlow {
-    /// How many of its packets wait in a FIFO.
+    /// Number of its packets that wait in a FIFO.
     pub(super) const fn packets(&self) -> u32 {
         self.packets.len()
     }
@@ -92,7 +93,7 @@ impl PaperFlow {
     pub(super) const fn transmits(&mut self, now: Instant) {
         self.last_normal = (now.as_nanos() >> UNIT) as u32;
     }
-    /// How long ago new data was last sent on.
+    /// Time since new data was last sent on.
     pub(super) const fn since_normal(&self, now: Instant) -> Duration {
         let units = ((now.as_nanos() >> UNIT) as u32).wrapping_sub(self.last_normal);
         Duration::from_nanos((units as u64) << UNIT)
@@ -105,14 +106,14 @@ impl Default for PaperFlow {
     }
 }
 
-/// Where a packet goes: its class, and its bucket there.
+/// Place of a packet: its class, and its bucket there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) class: Class,
     pub(super) bucket: u16,
 }
 
-/// One class.
+/// Queue of one class.
 #[derive(Debug)]
 struct ClassQueue {
     packets: List<InClass>,
@@ -124,7 +125,7 @@ struct ClassQueue {
 #[derive(Debug)]
 pub(super) struct PaperQueues<P> {
     nodes: Slab<Node<P>>,
-    /// One per flow, by slot.
+    /// Flows by slot.
     pub(super) flows: Vec<PaperFlow>,
     classes: [ClassQueue; 4],
     recovery: BTreeMap<(Reverse<u64>, u64), u32>,
@@ -146,7 +147,7 @@ impl<P: Packet> PaperQueues<P> {
         }
     }
 
-    /// What waits in a class.
+    /// Backlog of a class.
     pub(super) fn backlog(&self, class: Class) -> Backlog {
         match class.fifo() {
             Some(i) => self.classes[i].backlog,

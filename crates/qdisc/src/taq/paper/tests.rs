@@ -103,7 +103,7 @@ impl Bench {
         self.q.tracker.flow_at(at(ms), id)
     }
 
-    /// What the loss of its next new packet would lead to.
+    /// Predicts the state after a loss of the flow's next new packet.
     fn next_state(&mut self, ms: u64, flow: u8) -> NextState {
         after_loss(self.flow(ms, flow), PacketKind::New)
     }

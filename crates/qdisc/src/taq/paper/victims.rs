@@ -1,5 +1,5 @@
-//! Which packet of a queue is lost: one whose loss has the cheapest consequence for its sender ([`NextState`]), and of
-//! those one of the flow that sends most for its fair share; of equals the newest.
+//! Victim of a queue: a packet whose loss has the cheapest consequence for its sender ([`NextState`]), and of those
+//! one of the flow that sends most for its fair share; of equals the newest.
 //!
 //! Packets stand in buckets by next state and by the logarithm of rate over share (four steps an octave), so that the
 //! choice costs the same among ten as among fifty thousand. Among the packets at the end of the first bucket the exact

@@ -77,7 +77,8 @@ pub fn run(q: Tested, arrivals: &[Arrival], mut waking: Waking) -> (Ledger, Test
     (ledger, q)
 }
 
-/// What is sent may end the overload, and who is admitted then may send: so until nothing asks to be called now.
+/// Serves until nothing asks to be called now: a packet sent may end the overload, and then admitted pools may
+/// send.
 fn serve(driver: &mut Driver<Record, Tested>, now: Instant, ledger: &mut Ledger) {
     loop {
         let before = ledger.fates.len();

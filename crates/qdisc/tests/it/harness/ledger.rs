@@ -8,7 +8,7 @@ use narrows_wire::FlowKey;
 
 use super::traffic::Arrival;
 
-/// What happened, in order.
+/// Fate of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     Sent(u64),
@@ -29,7 +29,7 @@ pub fn held(q: &dyn Discipline<Record>) -> usize {
 #[derive(Debug, Default)]
 pub struct Ledger {
     waiting: BTreeMap<u64, Arrival>,
-    /// Of each flow, the last packet in order that was sent.
+    /// Last packet in order that was sent of each flow.
     last_sent: BTreeMap<FlowKey, u64>,
     pub fates: Vec<(Instant, Fate)>,
     pub sent_lens: Vec<(Instant, Bytes)>,
@@ -90,7 +90,7 @@ impl Ledger {
         }
     }
 
-    /// What the discipline says of itself must be what the books say.
+    /// Asserts that the discipline's account of itself is what the books say.
     pub fn balance(&mut self, q: &dyn Discipline<Record>) {
         let (backlog, held) = (q.backlog(), held(q));
         assert_eq!(backlog.packets + held, self.waiting.len(), "backlog and held against the books");

@@ -1,5 +1,5 @@
-//! What the tests of every discipline share: random traffic from a seed, ways to drive, and a ledger that checks each
-//! packet's fate.
+//! Common part of the tests of every discipline: random traffic from a seed, ways to drive, and a ledger that
+//! checks each packet's fate.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 

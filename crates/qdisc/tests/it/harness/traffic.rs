@@ -8,7 +8,7 @@ use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
 
 use super::Rng;
 
-/// The same arrivals for a discipline that may send new data of a flow out of order: TAQ's paper mode, which classifies
+/// Arrivals for a discipline that may send new data of a flow out of order: TAQ's paper mode, which classifies
 /// packets and not flows (4.2).
 pub fn for_spec(spec: &str, arrivals: &[Arrival]) -> Vec<Arrival> {
     let ordered = !spec.starts_with("taq:paper");

@@ -7,7 +7,7 @@ fn ack(ack: u32, window: u16) -> TcpHeader {
     TcpHeader { ack: SeqNum(ack), window, ..TcpHeader::default() }
 }
 
-/// What has been seen of a sender, of which all that is acknowledged has been served and no more.
+/// A sender of which all that is acknowledged has been served, and no more.
 fn sent(max_seq: u32, segment: u32) -> Sent {
     Sent { served: SeqNum(0), max_seq: SeqNum(max_seq), segment }
 }

@@ -15,7 +15,7 @@ fn packet(user: u8, id: u64, quic: QuicPacket, len: u64) -> Record {
     Record { id, header: Header { key, len: Bytes(len), quic: Some(quic), ..Header::default() } }
 }
 
-/// What the receiver says.
+/// A packet of the receiver.
 fn answer(user: u8) -> Record {
     let mut packet = packet(user, 0, DATA, 70);
     packet.header.key = packet.header.key.reverse();
@@ -79,7 +79,7 @@ fn the_last_piece_that_a_timer_sends_is_no_copy() {
     let mut b = begun(&[], 2);
     b.put(packet(1, 3, DATA, 400));
     b.wait(325);
-    // What the window held back; a PING; what is as long as something that waits, an acknowledgment aside.
+    // Probes: data that the window held back; a PING; two as long as something that waits, an acknowledgment aside.
     for (id, len) in [(11, 984), (12, 58), (13, 990), (14, 1228)] {
         b.put(packet(1, id, DATA, len));
     }

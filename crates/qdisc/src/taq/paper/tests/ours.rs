@@ -1,4 +1,4 @@
-//! What the paper does not say: ties, marks, and packets that no record can be made for.
+//! Choices that the paper leaves open: ties, marks, and packets that no record can be made for.
 
 use super::*;
 

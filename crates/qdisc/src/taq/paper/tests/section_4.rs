@@ -96,7 +96,7 @@ fn s2_the_consequence_decides_before_the_queue() {
 #[test]
 fn of_equal_consequences_above_fair_share_loses_first_then_the_fastest() {
     let mut b = Bench::new(&[("buffer", "6")]);
-    // Both above their share of 300 kbit/s: 1 Mbit/s and 1.2 Mbit/s.
+    // Two flows above their share of 300 kbit/s: 1 Mbit/s and 1.2 Mbit/s.
     for (flow, n) in [(1, 25), (2, 30)] {
         for _ in 0..n {
             b.data(0, flow, 1000);
@@ -105,7 +105,8 @@ fn of_equal_consequences_above_fair_share_loses_first_then_the_fastest() {
     }
     let ids = [1, 2, 1, 2, 1, 2].map(|flow| b.data(201, flow, 1000));
     assert_eq!(b.waiting(Class::Above), 6);
-    // None has a drop yet: the faster, flow 2, loses its newest packet. Then its losses are second ones, and 1 loses.
+    // Neither flow has a drop yet: the faster, flow 2, loses its newest packet. Then its losses are second ones,
+    // and 1 loses.
     let next = b.data(202, 1, 1000);
     assert_eq!(b.dropped(), [ids[5]]);
     b.data(202, 2, 1000);

@@ -8,7 +8,7 @@ fn s6_syns_and_the_first_packets_of_a_flow_stand_among_the_new() {
     b.syn(0, 1);
     assert_eq!(b.waiting(Class::New), 1);
     b.drain(0);
-    // Twenty packets are new; the one after them is not, and by then nothing is known of the rate: below fair share.
+    // Twenty packets are new; the one after them is not, and nothing is known of the rate yet: below fair share.
     for n in 1..=21 {
         b.data(1, 1, 1000);
         assert_eq!(b.waiting(Class::New), usize::from(n <= 20), "{n}");
@@ -155,7 +155,7 @@ fn s4_the_recovery_queue_has_retransmissions_only() {
 fn s7_two_drops_in_this_epoch_and_the_last_are_several() {
     let mut b = Bench::new(&[("buffer", "100")]);
     b.past(200, 1, 25);
-    // None; one; two of the last epoch; one of the last; one of each.
+    // Drops at these times: none; one; two of the last epoch; one of the last; one of each.
     let turns = [
         (201, Class::Above),
         (210, Class::Below),
