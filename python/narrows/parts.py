@@ -20,151 +20,155 @@ class Tcp:
     mss: Number | None = None
     """Payload of a full segment, bytes (1 to 65495)."""
     handshake: str | None = None
-    """How a connection begins: it exists; ns-2's 40-byte packet 0; SYN, SYN-ACK, ACK (RFC 9293, 3.5) (none or
+    """Begin of a connection: it exists; ns-2's 40-byte packet 0; or SYN, SYN-ACK, ACK (RFC 9293, 3.5) (none or
     syn_is_packet_zero or three_way)."""
     syn_timeout: Time | None = None
     """First time-out of a SYN or SYN-ACK (RFC 6298, 2.1), then doubled (1ms to 120s)."""
     syn_retries: Number | None = None
-    """How often a SYN or SYN-ACK is sent again before the connection fails; ``never``: it does not fail (RFC 9293,
-    3.8.3) (0 and more, or never)."""
+    """Number of times a SYN or SYN-ACK is sent again before the connection fails; ``never``: it does not fail (RFC
+    9293, 3.8.3) (0 and more, or never)."""
     initial_window: Number | None = None
     """Window before the first acknowledgment of data, segments or by rule (RFC 3390, RFC 6928) (1 to 10000, rfc3390 or
     rfc6928)."""
     initial_ssthresh: Number | None = None
     """Ssthresh at the beginning, segments (RFC 5681, 3.1) (2 and more, or infinite)."""
     startup: str | None = None
-    """Growth of the window up to ssthresh (docs/reference/startups.md) (slow_start or hystart or burst or spreading
-    or paced_start or paced or limited or smooth or adaptive or gallop or small_segments)."""
+    """Growth of the window up to ssthresh (docs/reference/startups.md) (slow_start or hystart or burst or spreading or
+    paced_start or paced or limited or smooth or adaptive or gallop or small_segments)."""
     start_rtt: Time | None = None
-    """The first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown (0s to 60s)."""
+    """Round-trip time at first, where no handshake measures it, for the start-ups that ask; 0s: unknown (0s to 60s)."""
     slow_start_base: Number | None = None
-    """Slow start's factor per round trip: each ACK opens the window by so much less 1 (1.1 to 64)."""
+    """Factor of slow start per round trip: each ACK opens the window by this number less 1 (1.1 to 64)."""
     burst_f: Number | None = None
-    """B-TCP's f: the first round trip takes a 1/f of the way to the mice threshold (Gonçalves) (1 to 1000)."""
+    """Divisor f of B-TCP: the first round trip takes 1/f of the way to the mice threshold (Gonçalves) (1 to 1000)."""
     mice_threshold: Number | None = None
-    """B-TCP's mice threshold, segments: up to there it grows in its own way (2 to 10000)."""
+    """Mice threshold of B-TCP, segments: up to it the window grows in B-TCP's own way (2 to 10000)."""
     burst_after: str | None = None
-    """B-TCP at the threshold: slow start up to ssthresh, or congestion avoidance at once (slow_start or avoidance)."""
+    """Growth of B-TCP from the mice threshold on: slow start up to ssthresh, or congestion avoidance at once
+    (slow_start or avoidance)."""
     burst_step: str | None = None
-    """B-TCP's step: as its pseudo-code, none above the threshold; or as its ns-2 code (guarded or ns2)."""
+    """Step of B-TCP: as in its pseudo-code, with none above the threshold; or as in its ns-2 code (guarded or ns2)."""
     spread_floor: Time | None = None
-    """Initial Spreading: a first window whose segments would lie closer leaves at once (0s to 1s)."""
+    """Least distance of a first window's segments in Initial Spreading; below it the window leaves at once (0s to
+    1s)."""
     max_ssthresh: Number | None = None
-    """Limited slow start: beyond, half of it per round trip at most, segments (RFC 3742) (2 to 1000000)."""
+    """Window of limited slow start, segments, beyond which it grows by at most half of this per round trip (RFC 3742)
+    (2 to 1000000)."""
     smooth_depth: Number | None = None
-    """Smooth Start: it begins at ssthresh / 2^depth (1 to 16)."""
+    """Depth of Smooth Start: it begins at ssthresh / 2^depth (1 to 16)."""
     smooth_grain: Number | None = None
-    """Smooth Start: parts from there to ssthresh, each with slower growth (1 to 1000)."""
+    """Parts of Smooth Start up to ssthresh, each with slower growth (1 to 1000)."""
     gallop_gamma: Number | None = None
-    """Gallop-Vegas: more segments of its own queued end start-up (1 to 10000)."""
+    """Queued segments of its own above which Gallop-Vegas ends start-up (1 to 10000)."""
     congestion: str | None = None
-    """Growth and decrease of the window from ssthresh on (docs/reference/congestion-controls.md) (reno or aimd or
-    adaptive_aimd or htcp or westwood or vegas or cubic)."""
+    """Congestion control from ssthresh on (docs/reference/congestion-controls.md) (reno or aimd or adaptive_aimd or
+    htcp or westwood or vegas or cubic)."""
     alpha: Number | None = None
-    """Aimd: segments the window grows by in a round trip (0.001 to 1000)."""
+    """Segments by which aimd's window grows in a round trip (0.001 to 1000)."""
     beta: Number | None = None
-    """Aimd: share of the window that remains after a loss (0.01 to 0.99)."""
+    """Part of aimd's window that a loss leaves (0.01 to 0.99)."""
     beta_lo: Number | None = None
-    """Adaptive_aimd: the least factor (0.01 to 0.99)."""
+    """Least back-off factor of adaptive_aimd (0.01 to 0.99)."""
     beta_hi: Number | None = None
-    """Adaptive_aimd: the greatest factor (Shorten, Leith, section III) (0.01 to 0.99)."""
+    """Greatest back-off factor of adaptive_aimd (Shorten, Leith, section III) (0.01 to 0.99)."""
     beta_from: str | None = None
-    """Adaptive_aimd: the factor from round-trip times (equation 4) or from throughput (equation 10) (rtt or
+    """Source of adaptive_aimd's back-off factor: round-trip times (equation 4) or throughput (equation 10) (rtt or
     throughput)."""
     beta_rto: str | None = None
-    """Adaptive_aimd: share of the window that remains after a time-out (half or beta)."""
+    """Part of adaptive_aimd's window that a time-out leaves as ssthresh (half or beta)."""
     fade: str | None = None
-    """Adaptive_aimd: round-trip time towards which RTTmax fades at each back-off (equation 9) (rttmin or srtt)."""
+    """Value towards which adaptive_aimd's RTTmax fades at each back-off (equation 9) (rttmin or srtt)."""
     gamma: Number | None = None
-    """Adaptive_aimd: share of RTTmax's distance that remains at each fade; 7/8 as in SRTT (0 to 1)."""
+    """Part of the distance that stays when adaptive_aimd's RTTmax fades; 7/8 as in SRTT (0 to 1)."""
     min_samples: Number | None = None
-    """Adaptive_aimd: round-trip samples before they are believed (1 to 1000)."""
+    """Round-trip samples before adaptive_aimd believes them (1 to 1000)."""
     rtt_scaling: bool | str | None = None
-    """Htcp: growth in proportion to the round-trip time (draft-leith-tcp-htcp) (on or off)."""
+    """Grow htcp's window in proportion to the round-trip time (draft-leith-tcp-htcp) (on or off)."""
     vegas_alpha: Number | None = None
-    """Vegas: with fewer segments of its own queued the window grows (Brakmo, Peterson; ns-2's v_alpha_) (0 to
+    """Queued segments of its own below which the window of vegas grows (Brakmo, Peterson; ns-2's v_alpha_) (0 to
     10000)."""
     vegas_beta: Number | None = None
-    """Vegas: with more segments of its own queued the window shrinks (0 to 10000)."""
+    """Queued segments of its own above which the window of vegas shrinks (0 to 10000)."""
     vegas_gamma: Number | None = None
-    """Vegas: with more segments of its own queued slow start ends (0 to 10000)."""
+    """Queued segments of its own above which vegas ends slow start (0 to 10000)."""
     recovery: str | None = None
-    """How losses are repaired: Jacobson 1988, RFC 2581, RFC 6582, RFC 6675 (tahoe or reno or newreno or sack)."""
+    """Repair of losses: as Jacobson 1988, RFC 2581, RFC 6582 or RFC 6675 (tahoe or reno or newreno or sack)."""
     dupthresh: Number | None = None
     """Duplicate ACKs that tell a loss (RFC 5681, 3.2) (1 to 1000)."""
     limited_transmit: bool | str | None = None
-    """The first two duplicate ACKs send new segments (RFC 3042) (on or off)."""
+    """Send new segments at the first two duplicate ACKs (RFC 3042) (on or off)."""
     dsack: bool | str | None = None
-    """Duplicates are reported in SACK blocks (RFC 2883) (on or off)."""
+    """Report duplicates in SACK blocks (RFC 2883) (on or off)."""
     rack_tlp: bool | str | None = None
-    """Losses are told by time, and tails are probed (RFC 8985) (on or off)."""
+    """Detect losses by time, and probe tails (RFC 8985) (on or off)."""
     reduce_from: str | None = None
-    """Base of the reduction after a loss: FlightSize (RFC 5681, equation 4) or the window that could be used
-    (flight_size or cwnd)."""
+    """Quantity that a loss reduces: FlightSize (RFC 5681, equation 4) or the window that could be used (flight_size or
+    cwnd)."""
     prr: bool | str | None = None
     """Proportional rate reduction while recovering (RFC 6937; ``safe_ack``: RFC 9937) (off or on or safe_ack)."""
     impatient: bool | str | None = None
-    """Only the first partial ACK restarts the timer (RFC 6582, 3.2 step 3) (on or off)."""
+    """Restart the timer at the first partial ACK only (RFC 6582, 3.2 step 3) (on or off)."""
     restart_timer: bool | str | None = None
-    """A fast retransmission restarts the timer (ns-2; an option of RFC 6675, section 6); ``linux``: so do some ACKs
+    """Restart the timer at a fast retransmission (ns-2; an option of RFC 6675, section 6); ``linux``: also at some ACKs
     that only SACK (off or on or linux)."""
     rto_initial: Time | None = None
     """RTO before the first sample (RFC 6298, 2.1) (1ms to 120s)."""
     rto_min: Time | None = None
     """Floor of the RTO (RFC 6298, 2.4) (0s to 120s)."""
     rto_floor: str | None = None
-    """Value that the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux (whole or deviation)."""
+    """Quantity that ``rto_min`` bounds: the RTO, or its term 4 * RTTVAR as in Linux (whole or deviation)."""
     rto_variance: str | None = None
-    """How RTTVAR follows the samples (RFC 6298, 2.3) (rfc or linux)."""
+    """Rule by which RTTVAR follows the samples (RFC 6298, 2.3) (rfc or linux)."""
     rto_max: Time | None = None
     """Cap of the backed-off RTO (RFC 6298, 2.5) (1ms to 600s)."""
     rto_granularity: Time | None = None
     """Clock granularity G (RFC 6298, 2.3) (0s to 1s)."""
     rto_ticks: bool | str | None = None
-    """Samples and RTO are whole multiples of the granularity, as in old stacks (on or off)."""
+    """Round samples and RTO to whole multiples of ``rto_granularity``, as in old stacks (on or off)."""
     backoff_limit: Number | None = None
     """Largest factor of the back-off (1 to 1048576)."""
     forget_above: Number | None = None
-    """SRTT is forgotten when the factor exceeds this (RFC 6298, section 5) (1 and more, or never)."""
+    """Factor of the back-off above which SRTT is forgotten (RFC 6298, section 5) (1 and more, or never)."""
     backoff_ends: str | None = None
     """End of the back-off: a valid RTT sample (Karn; RFC 6298, section 5), or any ACK of new data (new_sample or
     new_ack)."""
     retries: Number | None = None
     """Time-outs in a row after which the connection fails (RFC 9293, 3.8.3) (0 and more, or never)."""
     rto_recovery: str | None = None
-    """After a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1), or new data first (RFC 5682)
+    """Order after a time-out: all is sent again, or what was not SACKed (RFC 6675, 5.1), or new data first (RFC 5682)
     (go_back_n or scoreboard or frto)."""
     rtt_sampling: str | None = None
-    """Segments or ACKs that give RTT samples (RFC 6298, section 3) (one_at_a_time or every_segment or every_ack)."""
+    """Segments or ACKs that give samples of the round-trip time (RFC 6298, section 3) (one_at_a_time or every_segment
+    or every_ack)."""
     timestamps: bool | str | None = None
     """Timestamps option (RFC 7323): every ACK gives a sample (on or off)."""
     ecn: bool | str | None = None
     """Explicit congestion notification (RFC 3168) (on or off)."""
     byte_counting: Number | None = None
-    """Growth per ACK: one segment, or the bytes acknowledged, in slow start up to this many segments (RFC 3465)
-    (per_ack, 1 and more, or infinite)."""
+    """Weight of an ACK: one segment, or its bytes, in slow start up to so many segments (RFC 3465) (per_ack, 1 and
+    more, or infinite)."""
     restart_after_idle: bool | str | None = None
-    """After an idle RTO the window is at most the initial one (RFC 5681, 4.1) (on or off)."""
+    """Limit the window to the initial one after an idle RTO (RFC 5681, 4.1) (on or off)."""
     grow_if_used: bool | str | None = None
-    """The window grows only if it was used (RFC 7661; RFC 9438, 5.8) (on or off)."""
+    """Grow the window only if it was used (RFC 7661; RFC 9438, 5.8) (on or off)."""
     delayed_ack: Number | None = None
-    """Full segments per ACK (RFC 5681, 4.2) (off, or 1 to 64)."""
+    """Number of full segments for which one ACK is sent (RFC 5681, 4.2) (off, or 1 to 64)."""
     delayed_ack_timeout: Time | None = None
-    """Longest time for which an ACK is delayed (1ms to 500ms, with delayed_ack on)."""
+    """Longest time that an ACK is delayed (1ms to 500ms, with delayed_ack on)."""
     quick_acks: Number | None = None
     """Segments acknowledged at once at the beginning of a connection (0 to 1000000, with delayed_ack on)."""
     push_every: Number | None = None
-    """PSH on every so many segments that leave together, and at once an ACK for it (Linux) (1 and more, or never)."""
+    """Segments that leave together for each PSH, which gets an ACK at once (Linux) (1 and more, or never)."""
     sws_avoidance: str | None = None
-    """When a window too short for the next segment is filled (RFC 9293, 3.8.6.2.1): nothing is outstanding; by half of
-    the largest window (Windows); FreeBSD; Linux (idle or rfc or bsd or linux)."""
+    """Rule by which a window too short for the next segment is filled (RFC 9293, 3.8.6.2.1): nothing is outstanding; by
+    half of the largest window (Windows); FreeBSD; Linux (idle or rfc or bsd or linux)."""
     nagle: bool | str | None = None
-    """A small last segment waits while data is outstanding (RFC 9293, 3.7.4); off: TCP_NODELAY (on or off)."""
+    """Let a small last segment wait while data is outstanding (RFC 9293, 3.7.4); off: TCP_NODELAY (on or off)."""
     receive_window: Number | None = None
     """Receive window, bytes (ns-2's window_) (1 to 1073741824)."""
     window_scale: Number | None = None
-    """Unit of the window field, a power of two (RFC 7323); ``least``: with which the receive window fits (0 to 14, or
-    least)."""
+    """Unit of the window field, as a power of two (RFC 7323); ``least``: the least with which the receive window fits
+    (0 to 14, or least)."""
 
 
 @table

@@ -68,100 +68,109 @@ keys! {
     Config;
     mss(mss): Number(1, MOST_MSS), "payload of a full segment, bytes";
     handshake(handshake): Choice(),
-        "how a connection begins: it exists; ns-2's 40-byte packet 0; SYN, SYN-ACK, ACK (RFC 9293, 3.5)";
+        "begin of a connection: it exists; ns-2's 40-byte packet 0; or SYN, SYN-ACK, ACK (RFC 9293, 3.5)";
     syn_timeout(syn_timeout): Time(ms(1), secs(120)),
         "first time-out of a SYN or SYN-ACK (RFC 6298, 2.1), then doubled";
     syn_retries(syn_retries): Open(0, "never"),
-        "how often a SYN or SYN-ACK is sent again before the connection fails; `never`: it does not fail (RFC \
-         9293, 3.8.3)";
+        "number of times a SYN or SYN-ACK is sent again before the connection fails; `never`: it does not fail \
+         (RFC 9293, 3.8.3)";
     initial_window(initial_window): InitialWindow(),
         "window before the first acknowledgment of data, segments or by rule (RFC 3390, RFC 6928)";
     initial_ssthresh(initial_ssthresh): Ssthresh(), "ssthresh at the beginning, segments (RFC 5681, 3.1)";
-    startup(startup): Choice(), "what the window does up to ssthresh (docs/reference/startups.md)";
+    startup(startup): Choice(), "growth of the window up to ssthresh (docs/reference/startups.md)";
     start_rtt(start.rtt): Time(Duration::ZERO, secs(60)),
-        "the first round-trip time where no handshake measures it, for the start-ups that ask; 0s: unknown";
+        "round-trip time at first, where no handshake measures it, for the start-ups that ask; 0s: unknown";
     slow_start_base(start.base): Real(1.1, 64.0),
-        "slow start's factor per round trip: each ACK opens the window by so much less 1";
+        "factor of slow start per round trip: each ACK opens the window by this number less 1";
     burst_f(start.burst_f): Number(1, 1000),
-        "B-TCP's f: the first round trip takes a 1/f of the way to the mice threshold (Gonçalves)";
+        "divisor f of B-TCP: the first round trip takes 1/f of the way to the mice threshold (Gonçalves)";
     mice_threshold(start.mice_threshold): Number(2, 10_000),
-        "B-TCP's mice threshold, segments: up to there it grows in its own way";
+        "mice threshold of B-TCP, segments: up to it the window grows in B-TCP's own way";
     burst_after(start.burst_after): Choice(),
-        "B-TCP at the threshold: slow start up to ssthresh, or congestion avoidance at once";
+        "growth of B-TCP from the mice threshold on: slow start up to ssthresh, or congestion avoidance at once";
     burst_step(start.burst_step): Choice(),
-        "B-TCP's step: as its pseudo-code, none above the threshold; or as its ns-2 code";
+        "step of B-TCP: as in its pseudo-code, with none above the threshold; or as in its ns-2 code";
     spread_floor(start.spread_floor): Time(Duration::ZERO, secs(1)),
-        "Initial Spreading: a first window whose segments would lie closer leaves at once";
+        "least distance of a first window's segments in Initial Spreading; below it the window leaves at once";
     max_ssthresh(start.max_ssthresh): Number(2, 1_000_000),
-        "limited slow start: beyond, half of it per round trip at most, segments (RFC 3742)";
-    smooth_depth(start.smooth_depth): Number(1, 16), "Smooth Start: it begins at ssthresh / 2^depth";
+        "window of limited slow start, segments, beyond which it grows by at most half of this per round trip (RFC \
+         3742)";
+    smooth_depth(start.smooth_depth): Number(1, 16), "depth of Smooth Start: it begins at ssthresh / 2^depth";
     smooth_grain(start.smooth_grain): Number(1, 1000),
-        "Smooth Start: parts from there to ssthresh, each with slower growth";
-    gallop_gamma(start.gallop_gamma): Number(1, 10_000), "Gallop-Vegas: more segments of its own queued end start-up";
-    congestion(congestion): Choice(), "what it does from there on (docs/reference/congestion-controls.md)";
-    alpha(cc.alpha): Real(0.001, 1000.0), "aimd: segments the window grows by in a round trip";
-    beta(cc.beta): Real(0.01, 0.99), "aimd: what a loss leaves of the window";
-    beta_lo(cc.beta_lo): Real(0.01, 0.99), "adaptive_aimd: the least factor";
-    beta_hi(cc.beta_hi): Real(0.01, 0.99), "adaptive_aimd: the greatest factor (Shorten, Leith, section III)";
+        "parts of Smooth Start up to ssthresh, each with slower growth";
+    gallop_gamma(start.gallop_gamma): Number(1, 10_000),
+        "queued segments of its own above which Gallop-Vegas ends start-up";
+    congestion(congestion): Choice(), "congestion control from ssthresh on (docs/reference/congestion-controls.md)";
+    alpha(cc.alpha): Real(0.001, 1000.0), "segments by which aimd's window grows in a round trip";
+    beta(cc.beta): Real(0.01, 0.99), "part of aimd's window that a loss leaves";
+    beta_lo(cc.beta_lo): Real(0.01, 0.99), "least back-off factor of adaptive_aimd";
+    beta_hi(cc.beta_hi): Real(0.01, 0.99), "greatest back-off factor of adaptive_aimd (Shorten, Leith, section III)";
     beta_from(cc.beta_from): Choice(),
-        "adaptive_aimd: the factor from round-trip times (equation 4) or from throughput (equation 10)";
-    beta_rto(cc.beta_rto): Choice(), "adaptive_aimd: what a time-out leaves";
-    fade(cc.fade): Choice(), "adaptive_aimd: towards what RTTmax fades at each back-off (equation 9)";
-    gamma(cc.gamma): Real(0.0, 1.0), "adaptive_aimd: what of the distance stays then; 7/8 as in SRTT";
-    min_samples(cc.min_samples): Number(1, 1000), "adaptive_aimd: round-trip samples before they are believed";
-    rtt_scaling(cc.rtt_scaling): Choice(), "htcp: growth in proportion to the round-trip time (draft-leith-tcp-htcp)";
+        "source of adaptive_aimd's back-off factor: round-trip times (equation 4) or throughput (equation 10)";
+    beta_rto(cc.beta_rto): Choice(), "part of adaptive_aimd's window that a time-out leaves as ssthresh";
+    fade(cc.fade): Choice(), "value towards which adaptive_aimd's RTTmax fades at each back-off (equation 9)";
+    gamma(cc.gamma): Real(0.0, 1.0),
+        "part of the distance that stays when adaptive_aimd's RTTmax fades; 7/8 as in SRTT";
+    min_samples(cc.min_samples): Number(1, 1000), "round-trip samples before adaptive_aimd believes them";
+    rtt_scaling(cc.rtt_scaling): Choice(),
+        "grow htcp's window in proportion to the round-trip time (draft-leith-tcp-htcp)";
     vegas_alpha(cc.vegas_alpha): Number(0, 10_000),
-        "vegas: with fewer segments of its own queued the window grows (Brakmo, Peterson; ns-2's v_alpha_)";
-    vegas_beta(cc.vegas_beta): Number(0, 10_000), "vegas: with more it shrinks";
-    vegas_gamma(cc.vegas_gamma): Number(0, 10_000), "vegas: with more slow start ends";
-    recovery(recovery): Choice(), "how losses are repaired: Jacobson 1988, RFC 2581, RFC 6582, RFC 6675";
+        "queued segments of its own below which the window of vegas grows (Brakmo, Peterson; ns-2's v_alpha_)";
+    vegas_beta(cc.vegas_beta): Number(0, 10_000),
+        "queued segments of its own above which the window of vegas shrinks";
+    vegas_gamma(cc.vegas_gamma): Number(0, 10_000), "queued segments of its own above which vegas ends slow start";
+    recovery(recovery): Choice(), "repair of losses: as Jacobson 1988, RFC 2581, RFC 6582 or RFC 6675";
     dupthresh(dupthresh): Number(1, 1000), "duplicate ACKs that tell a loss (RFC 5681, 3.2)";
-    limited_transmit(limited_transmit): Choice(), "the first two duplicate ACKs send new segments (RFC 3042)";
-    dsack(dsack): Choice(), "duplicates are reported in SACK blocks (RFC 2883)";
-    rack_tlp(rack_tlp): Choice(), "losses are told by time, and tails are probed (RFC 8985)";
+    limited_transmit(limited_transmit): Choice(), "send new segments at the first two duplicate ACKs (RFC 3042)";
+    dsack(dsack): Choice(), "report duplicates in SACK blocks (RFC 2883)";
+    rack_tlp(rack_tlp): Choice(), "detect losses by time, and probe tails (RFC 8985)";
     reduce_from(reduce_from): Choice(),
-        "of what a loss takes its share: FlightSize (RFC 5681, equation 4) or the window that could be used";
+        "quantity that a loss reduces: FlightSize (RFC 5681, equation 4) or the window that could be used";
     prr(prr): Choice(),
         "proportional rate reduction while recovering (RFC 6937; `safe_ack`: RFC 9937)";
-    impatient(impatient): Choice(), "only the first partial ACK restarts the timer (RFC 6582, 3.2 step 3)";
+    impatient(impatient): Choice(), "restart the timer at the first partial ACK only (RFC 6582, 3.2 step 3)";
     restart_timer(restart_timer): Choice(),
-        "a fast retransmission restarts the timer (ns-2; an option of RFC 6675, section 6); `linux`: so do some ACKs \
-         that only SACK";
+        "restart the timer at a fast retransmission (ns-2; an option of RFC 6675, section 6); `linux`: also at \
+         some ACKs that only SACK";
     rto_initial(rto.initial): Time(ms(1), secs(120)), "RTO before the first sample (RFC 6298, 2.1)";
     rto_min(rto.min): Time(Duration::ZERO, secs(120)), "floor of the RTO (RFC 6298, 2.4)";
-    rto_floor(rto.floor): Choice(), "what the floor bounds: the RTO, or its term 4 * RTTVAR as in Linux";
-    rto_variance(rto.variance): Choice(), "how RTTVAR follows the samples (RFC 6298, 2.3)";
+    rto_floor(rto.floor): Choice(), "quantity that `rto_min` bounds: the RTO, or its term 4 * RTTVAR as in Linux";
+    rto_variance(rto.variance): Choice(), "rule by which RTTVAR follows the samples (RFC 6298, 2.3)";
     rto_max(rto.max): Time(ms(1), secs(600)), "cap of the backed-off RTO (RFC 6298, 2.5)";
     rto_granularity(rto.granularity): Time(Duration::ZERO, secs(1)), "clock granularity G (RFC 6298, 2.3)";
-    rto_ticks(rto.ticks): Choice(), "samples and RTO are whole multiples of the granularity, as in old stacks";
+    rto_ticks(rto.ticks): Choice(), "round samples and RTO to whole multiples of `rto_granularity`, as in old stacks";
     backoff_limit(rto.backoff_limit): Number(1, 1 << 20), "largest factor of the back-off";
     forget_above(rto.forget_above): Open(1, "never"),
-        "SRTT is forgotten when the factor exceeds this (RFC 6298, section 5)";
+        "factor of the back-off above which SRTT is forgotten (RFC 6298, section 5)";
     backoff_ends(rto.backoff_ends): Choice(),
-        "what ends the back-off: a valid RTT sample (Karn; RFC 6298, section 5), or any ACK of new data";
+        "end of the back-off: a valid RTT sample (Karn; RFC 6298, section 5), or any ACK of new data";
     retries(rto.retries): Open(0, "never"), "time-outs in a row after which the connection fails (RFC 9293, 3.8.3)";
     rto_recovery(rto_recovery): Choice(),
-        "after a time-out all is sent again, or what was not SACKed (RFC 6675, 5.1), or new data first (RFC 5682)";
-    rtt_sampling(rtt_sampling): Choice(), "which segments or ACKs give samples (RFC 6298, section 3)";
+        "order after a time-out: all is sent again, or what was not SACKed (RFC 6675, 5.1), or new data first (RFC \
+         5682)";
+    rtt_sampling(rtt_sampling): Choice(),
+        "segments or ACKs that give samples of the round-trip time (RFC 6298, section 3)";
     timestamps(timestamps): Choice(), "timestamps option (RFC 7323): every ACK gives a sample";
     ecn(ecn): Choice(), "explicit congestion notification (RFC 3168)";
     byte_counting(byte_counting): ByteCounting(),
-        "what an ACK counts for: one segment, or its bytes, in slow start up to so many segments (RFC 3465)";
+        "weight of an ACK: one segment, or its bytes, in slow start up to so many segments (RFC 3465)";
     restart_after_idle(restart_after_idle): Choice(),
-        "after an idle RTO the window is at most the initial one (RFC 5681, 4.1)";
-    grow_if_used(grow_if_used): Choice(), "the window grows only if it was used (RFC 7661; RFC 9438, 5.8)";
-    delayed_ack(delayed_ack): DelayedAck(), "an ACK for every so many full segments (RFC 5681, 4.2)";
-    delayed_ack_timeout(delayed_ack): AckTimeout(), "and after this time at the latest";
+        "limit the window to the initial one after an idle RTO (RFC 5681, 4.1)";
+    grow_if_used(grow_if_used): Choice(), "grow the window only if it was used (RFC 7661; RFC 9438, 5.8)";
+    delayed_ack(delayed_ack): DelayedAck(), "number of full segments for which one ACK is sent (RFC 5681, 4.2)";
+    delayed_ack_timeout(delayed_ack): AckTimeout(), "longest time that an ACK is delayed";
     quick_acks(delayed_ack): QuickAcks(), "segments acknowledged at once at the beginning of a connection";
     push_every(push_every): Open(1, "never"),
-        "PSH on every so many segments that leave together, and at once an ACK for it (Linux)";
+        "segments that leave together for each PSH, which gets an ACK at once (Linux)";
     sws_avoidance(sws_avoidance): Choice(),
-        "when a window too short for the next segment is filled (RFC 9293, 3.8.6.2.1): nothing is outstanding; by \
-         half of the largest window (Windows); FreeBSD; Linux";
-    nagle(nagle): Choice(), "a small last segment waits while data is outstanding (RFC 9293, 3.7.4); off: TCP_NODELAY";
+        "rule by which a window too short for the next segment is filled (RFC 9293, 3.8.6.2.1): nothing is \
+         outstanding; by half of the largest window (Windows); FreeBSD; Linux";
+    nagle(nagle): Choice(),
+        "let a small last segment wait while data is outstanding (RFC 9293, 3.7.4); off: TCP_NODELAY";
     receive_window(receive_window): Number(1, MOST_WINDOW), "receive window, bytes (ns-2's window_)";
     window_scale(window_scale): WindowScale(),
-        "unit of the window field, a power of two (RFC 7323); `least`: with which the receive window fits";
+        "unit of the window field, as a power of two (RFC 7323); `least`: the least with which the receive window \
+         fits";
 }
 
 impl Settings for Config {
