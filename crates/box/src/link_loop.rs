@@ -290,7 +290,7 @@ impl<C: Channel> Live<C> {
     }
 
     /// Lets everything held go and closes the back end. The rules must be gone.
-    pub fn close(mut self) -> anyhow::Result<()> {
+    pub fn close(&mut self) -> anyhow::Result<()> {
         self.engine.release_all(now(), &mut self.channel).context("held packets could not be let go")?;
         self.channel.close().context("the back end could not be closed")
     }

@@ -368,18 +368,17 @@ impl Channel for Nfqueue {
     }
 
     /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.
-    fn close(mut self) -> io::Result<()> {
+    fn close(&mut self) -> io::Result<()> {
         for queue in &mut self.queues {
             // Whatever came since the last step is newer than any packet we know of; these numbers only grow.
-            while queue.batch.receive(queue.socket.as_fd()).is_ok_and(|n| n > 0) {
-                for datagram in queue.batch.iter() {
-                    for heard in netlink::messages(datagram) {
-                        if let QueueMessage::Packet { id, .. } = heard {
-                            queue.numbers.last = id;
-                        }
+            let last = &mut queue.numbers.last;
+            let _ = queue.batch.receive_waiting(queue.socket.as_fd(), SOCKET_BUFFER, |datagram| {
+                for heard in netlink::messages(datagram) {
+                    if let QueueMessage::Packet { id, .. } = heard {
+                        *last = id;
                     }
                 }
-            }
+            });
             netlink::verdict_up_to(&mut queue.verdicts, queue.number, queue.numbers.last, netlink::ACCEPT);
             netlink::unbind(&mut queue.verdicts, queue.number);
             queue.flush()?;

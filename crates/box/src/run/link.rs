@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ pub struct Link {
     begin: Option<Sender<Begin>>,
     /// How far it has come: once when it has given up its privileges, once when it handles packets.
     reached: Receiver<anyhow::Result<()>>,
+    /// Whether the thread holds no packet any more; it may still close its sockets.
+    let_go: Arc<AtomicBool>,
     /// Until it has been waited for.
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
@@ -80,6 +83,7 @@ struct Part {
     orders: Orders,
     begin: Receiver<Begin>,
     reached: Sender<anyhow::Result<()>>,
+    let_go: Arc<AtomicBool>,
 }
 
 /// Voice of a link: its notices have its name.
@@ -120,6 +124,7 @@ impl Link {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_value_and_flags(0, flags).context("eventfd")?);
         let ((orders, heard), (begin, begun), (reached, is_reached)) = (channel(), channel(), channel());
+        let let_go = Arc::new(AtomicBool::new(false));
         let part = Part {
             settings: setup.settings.clone(),
             flows: setup.flows_file(replace)?,
@@ -129,6 +134,7 @@ impl Link {
             orders: Orders::new(heard, wake.clone()),
             begin: begun,
             reached,
+            let_go: let_go.clone(),
         };
         let (thread, bypass, way) = match (setup.settings.backend, taken) {
             (BackendKind::Nfqueue, None) => start(setup.open_queues(&mut tell)?.into(), part, user),
@@ -150,6 +156,7 @@ impl Link {
             wake,
             begin,
             reached: is_reached,
+            let_go,
             thread,
         };
         link.has_reached()?;
@@ -230,10 +237,11 @@ impl Link {
         Some(why)
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended, for as long as it takes if it has let go of its packets by then: to close packet sockets
+    /// the kernel waits for locks that all network namespaces share, and for all processors.
     pub fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        while !thread.is_finished() {
+        while !thread.is_finished() && !self.let_go.load(Ordering::Acquire) {
             ensure!(Instant::now() < until, "link {}: its thread does not stop", self.called());
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -365,6 +373,7 @@ fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -
     let leave = |mut file: FlowsFile| file.leave(clock::now(), live.knowledge());
     let left = part.flows.map_or(Ok(()), leave);
     let closed = guarded(|| live.close());
+    part.let_go.store(true, Ordering::Release);
     outcome.and(closed).and(left)
 }
 
@@ -396,6 +405,7 @@ mod tests {
             wake: Arc::new(EventFd::new().unwrap()),
             begin: None,
             reached,
+            let_go: Arc::new(AtomicBool::new(false)),
             thread: Some(thread),
         }
     }
@@ -417,6 +427,22 @@ mod tests {
             assert_eq!((status.notices, status.lan.as_str()), (vec![told], "a"));
             assert!(link.wait(Instant::now()).is_ok(), "told already");
         }
+    }
+
+    /// Its sockets take longer than a stop may.
+    #[test]
+    fn one_that_has_let_go_of_its_packets_is_waited_for() {
+        let (go, gone) = channel::<()>();
+        let mut link = with_thread(std::thread::spawn(move || {
+            let _ = gone.recv();
+            Ok(())
+        }));
+        link.let_go.store(true, Ordering::Release);
+        let waiting = std::thread::spawn(move || link.wait(Instant::now()));
+        // Long enough to give up.
+        std::thread::sleep(Duration::from_millis(50));
+        drop(go);
+        waiting.join().unwrap().unwrap();
     }
 
     #[test]

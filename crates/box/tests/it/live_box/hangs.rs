@@ -31,7 +31,7 @@ fn traffic_passes_by_a_stopped_box_and_comes_back_to_it() {
         assert!(!world.is_queued(), "{backend}: {}", world.rules());
         running.signal(Signal::SIGCONT);
         let told = || running.log().contains("traffic passed by it");
-        let status = running.wait_for("it counts and tells", |s| s.bypassed == 1 && told());
+        let status = running.wait_for("it counts and tells", |s| s.bypassed >= 1 && told());
         assert_eq!(world.is_queued(), backend == "nfqueue", "{}", world.rules());
         world.fetch(world.server4(), 20_000).complete();
         let sent = status.down.report.counters.sent;
@@ -130,7 +130,7 @@ fn it_is_passed_by_and_stops_beside_thirty_thousand_rules_of_others() {
     }
     eprintln!("opened within {:.2} s", begun.elapsed().as_secs_f64());
     running.signal(Signal::SIGCONT);
-    running.wait_for("it counts and tells", |s| s.bypassed == 1);
+    running.wait_for("it counts and tells", |s| s.bypassed >= 1);
     let begun = std::time::Instant::now();
     assert!(!running.log().contains("cannot see the rules"), "{}", running.log());
     running.stop();
@@ -175,7 +175,7 @@ pub fn is_watched(world: &World, running: &BoxProcess) {
     running.signal(Signal::SIGSTOP);
     world.fetch(world.server4(), 2_000_000).complete();
     running.signal(Signal::SIGCONT);
-    running.wait_for("it counts", |s| s.each()[0].bypassed == 1);
+    running.wait_for("it counts", |s| s.each()[0].bypassed >= 1);
 }
 
 #[test]
