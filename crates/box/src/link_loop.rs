@@ -209,9 +209,8 @@ impl<C: Channel> Live<C> {
         let mut backend =
             Sorted { backend: &mut self.channel, users: &mut self.users, sight: &mut self.sight };
         let step = self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")?;
-        for direction in Direction::BOTH {
-            let waits = self.engine.waiting(direction) > 0;
-            self.progress[direction as usize].step(at, waits, step.left[direction as usize]);
+        for d in Direction::BOTH.map(|d| d as usize) {
+            self.progress[d].step(at, step.waits[d], step.left[d]);
         }
         Ok(step)
     }
@@ -392,6 +391,7 @@ impl<C: Channel> Live<C> {
                 offered: passages[d as usize].offered,
                 unqueued: passages[d as usize].unqueued,
                 lost: passages[d as usize].lost,
+                gone: passages[d as usize].gone,
                 report,
             }
         };

@@ -17,7 +17,7 @@ use narrows_units::Instant;
 use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Newcomers, Registry, User, UserHosts};
 use narrows_wire::FlowKey;
 
-use super::backend::Backend;
+use super::backend::{Backend, GonePacket};
 use super::packet::HeldPacket;
 use super::sight::Sight;
 
@@ -164,6 +164,14 @@ impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.backend.flush()
+    }
+
+    fn keeps(&self, direction: Direction) -> bool {
+        self.backend.keeps(direction)
+    }
+
+    fn take_gone(&mut self) -> Vec<GonePacket> {
+        self.backend.take_gone()
     }
 }
 

@@ -172,9 +172,12 @@ impl Backend for XdpPair {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        for port in &mut self.ports {
-            self.errors.gone += port.socket.send(&port.outgoing);
+        for direction in Direction::BOTH {
+            let port = &mut self.ports[direction.other() as usize];
+            let gone = port.socket.send(&port.outgoing);
             port.outgoing.clear();
+            self.errors.gone += gone;
+            self.ports[direction as usize].came.gone += gone;
         }
         Ok(())
     }

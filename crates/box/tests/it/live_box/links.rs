@@ -189,10 +189,7 @@ struct Stopped {
 impl Stopped {
     /// The thread of this name; `None` where none may be traced.
     fn thread(running: &BoxProcess, name: &str) -> Option<Self> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().flatten();
-        let mut named = tasks
-            .filter(|t| std::fs::read_to_string(t.path().join("comm")).is_ok_and(|comm| comm.trim() == name));
-        let tid = Pid::from_raw(named.next().unwrap().file_name().into_string().unwrap().parse().unwrap());
+        let tid = running.thread(name);
         let (release, released) = mpsc::channel();
         let (tell, told) = mpsc::channel();
         let tracer = std::thread::spawn(move || {
