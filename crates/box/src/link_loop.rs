@@ -66,7 +66,7 @@ impl Prepared {
     /// A link with these settings that knows of no flow.
     pub fn new(settings: &Settings) -> Self {
         let (settings, mut users) = (settings.clone(), UserMap::default());
-        users.know(Arc::new(users_side::find(&settings)));
+        users.know(Arc::new(users_side::find(&settings)), Arc::default());
         let sight = Sight::new(now(), settings.lanes[0].seed);
         let mut prepared = Self { engine: Engine::new(&settings.lanes), users, sight, settings };
         prepared.load_circuits();
@@ -186,7 +186,7 @@ impl<C: Channel> Live<C> {
                         drop(answer.send(self.channel.answer_http(http_503)))
                     }
                     Order::Adopt(settings) => self.adopt(&settings)?,
-                    Order::Know(hosts) => self.users.know(hosts),
+                    Order::Know { hosts, names } => self.users.know(hosts, names),
                     Order::HandOver { answer, taken } => {
                         if self.hand_over(&answer, &taken, tell)? {
                             return Ok(Ended::Replaced);
@@ -418,7 +418,7 @@ impl<C: Channel> Live<C> {
             gone: errors.gone,
             answered_503: errors.answered,
             bypassed: self.bypassed,
-            sight: self.sight.report(at, |user| self.users.user(user)),
+            sight: self.sight.report(at, |user| self.users.named(user)),
             notices: missing.collect(),
             links: Vec::new(),
         }

@@ -18,8 +18,9 @@ use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Newcomers, Regist
 use narrows_wire::FlowKey;
 
 use super::backend::{Backend, GonePacket};
+use super::host_names::HostNames;
 use super::packet::HeldPacket;
-use super::sight::Sight;
+use super::sight::{NamedUser, Sight};
 
 /// Reads a file of circuits.
 ///
@@ -44,6 +45,7 @@ pub struct UserMap {
     registry: Registry,
     learned: Learned,
     hosts: Arc<UserHosts>,
+    names: Arc<HostNames>,
     newcomers: Newcomers,
     /// How many leading bits of an IPv6 address a setting says are a user's, down and up.
     said: [Option<u8>; 2],
@@ -57,9 +59,10 @@ impl UserMap {
         self.learned.clear();
     }
 
-    /// Takes addresses of IPv6 for these hosts' from now on.
-    pub fn know(&mut self, hosts: Arc<UserHosts>) {
+    /// Takes addresses of IPv6 for these hosts' from now on, and tells people these names.
+    pub fn know(&mut self, hosts: Arc<UserHosts>, names: Arc<HostNames>) {
         self.hosts = hosts;
+        self.names = names;
     }
 
     /// Sets how many leading bits of an IPv6 address are a user's, down and up, where a setting says so.
@@ -110,6 +113,13 @@ impl UserMap {
     pub fn user(&self, user: User) -> String {
         let name = user.as_circuit().and_then(|id| self.name(id));
         name.map_or_else(|| user.to_string(), str::to_owned)
+    }
+
+    /// A user as people are told of it: a host has a name where that is known.
+    #[must_use]
+    pub fn named(&self, user: User) -> NamedUser {
+        let name = if user.as_circuit().is_some() { None } else { self.names.name(user) };
+        NamedUser { name, ..self.user(user).into() }
     }
 
     /// The circuit of a packet: by its user's address, else by what the link layer shows.

@@ -19,6 +19,7 @@ use crate::channel::Channel;
 use crate::clock;
 use crate::control::StatusPublisher;
 use crate::handover::{FlowsFile, LinkState};
+use crate::host_names::{HostNames, LeasesFile};
 use crate::lane::LaneState;
 use crate::link_loop::{Ended, Live, Order, Orders, Prepared};
 use crate::log::{Log, Notice, Voice};
@@ -42,8 +43,9 @@ pub struct Link {
     pub publisher: Arc<StatusPublisher>,
     /// Why it handles packets no longer, if so.
     pub ended: Option<String>,
-    /// Hosts that it was told of.
-    hosts: Option<Arc<UserHosts>>,
+    /// Hosts and their names that it was told of.
+    hosts: Option<(Arc<UserHosts>, Arc<HostNames>)>,
+    leases: LeasesFile,
     orders: Sender<Order>,
     wake: Arc<EventFd>,
     /// It begins when it has this.
@@ -144,7 +146,7 @@ impl Link {
             (BackendKind::Xdp, _) => start(setup.open_ports()?.into(), part, user),
         }?;
         let (thread, begin, ended) = (Some(thread), Some(begin), None);
-        let hosts = None;
+        let (hosts, leases) = (None, LeasesFile::default());
         let link = Self {
             name,
             bypass,
@@ -152,6 +154,7 @@ impl Link {
             publisher,
             ended,
             hosts,
+            leases,
             orders,
             wake,
             begin,
@@ -210,14 +213,17 @@ impl Link {
         }
     }
 
-    /// Tells it of the users' side, if that is another than before.
+    /// Tells it of the users' side and of names there, if those are others than before.
     pub fn know(&mut self, settings: &Settings) {
         if self.ended.is_some() {
             return;
         }
-        let hosts = Arc::new(users_side::find(settings));
-        if self.hosts.replace(hosts.clone()).is_none_or(|before| before != hosts) {
-            self.order(Order::Know(hosts));
+        let (hosts, neighbours) = users_side::look(settings);
+        let names = HostNames::new(self.leases.look(settings.leases.as_deref()), &neighbours);
+        let known = (Arc::new(hosts), Arc::new(names));
+        if self.hosts.replace(known.clone()).is_none_or(|before| before != known) {
+            let (hosts, names) = known;
+            self.order(Order::Know { hosts, names });
         }
     }
 
@@ -401,6 +407,7 @@ mod tests {
             publisher: StatusPublisher::new().unwrap(),
             ended: None,
             hosts: None,
+            leases: LeasesFile::default(),
             orders,
             wake: Arc::new(EventFd::new().unwrap()),
             begin: None,
