@@ -34,7 +34,7 @@ impl HostNames {
     }
 }
 
-/// What a file was when it was read: whoever writes it anew makes another, or one of another time or length.
+/// Identity of a file when it was read: whoever writes it anew makes another, or one of another time or length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     device: u64,

@@ -229,7 +229,7 @@ impl Channel for PacketPair {
 
     fn discard_late(&mut self) -> bool {
         for port in &mut self.ports {
-            // One that cannot be read has nothing.
+            // A socket that cannot be read holds nothing to discard.
             let _ = port.batch.receive_waiting(port.input.as_fd(), SOCKET_BUFFER, |_| {});
         }
         true

@@ -115,7 +115,7 @@ impl UserMap {
         name.map_or_else(|| user.to_string(), str::to_owned)
     }
 
-    /// A user as people are told of it: a host has a name where that is known.
+    /// Names a user for people: a host by its lease or MAC address where that is known.
     #[must_use]
     pub fn named(&self, user: User) -> NamedUser {
         let name = if user.as_circuit().is_some() { None } else { self.names.name(user) };

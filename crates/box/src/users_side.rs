@@ -28,7 +28,7 @@ pub fn find(settings: &Settings) -> UserHosts {
     look(settings).0
 }
 
-/// The same, and the neighbours on the users' side.
+/// Finds the hosts as [`find`] does, and the neighbours on the users' side.
 pub fn look(settings: &Settings) -> (UserHosts, Vec<(Mac, IpAddr)>) {
     let names = routed(settings);
     let is_users = |interface: &str| names.iter().any(|name| covers(name, interface));

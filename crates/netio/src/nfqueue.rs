@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(heard.len(), 3);
     }
 
-    /// As the kernel gives a request back with an error (netlink_ack in net/netlink/af_netlink.c).
+    /// Message by which the kernel gives a request back with an error (netlink_ack in net/netlink/af_netlink.c).
     fn given_back(request: &[u8], errno: i32) -> Vec<u8> {
         let mut message = vec![0; NLMSG_HEADER];
         message[4] = libc::NLMSG_ERROR as u8;

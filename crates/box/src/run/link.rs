@@ -243,8 +243,8 @@ impl Link {
         Some(why)
     }
 
-    /// Waits until it has ended, for as long as it takes if it has let go of its packets by then: to close packet sockets
-    /// the kernel waits for locks that all network namespaces share, and for all processors.
+    /// Waits until the thread has ended, for as long as that takes if it has let go of its packets by then: to close
+    /// packet sockets the kernel waits for locks that all network namespaces share, and for all processors.
     pub fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         while !thread.is_finished() && !self.let_go.load(Ordering::Acquire) {

@@ -101,7 +101,7 @@ pub struct LostJson {
     pub total_s: f64,
 }
 
-/// A user as people are told of it.
+/// User with the name that people are told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedUser {
     /// Its address, prefix or circuit.

@@ -175,7 +175,7 @@ fn what_a_flush_drops_is_counted_and_the_rules_are_back_at_once() {
     running.stop();
 }
 
-/// What came has passed unqueued, or was lost, or has left the queue, or waits. What was gone has left it.
+/// Every packet that came has passed unqueued, or was lost, or has left the queue, or waits. Those gone have left it.
 fn books_balance(status: &Status) {
     for way in [&status.down, &status.up] {
         let counters = &way.report.counters;
@@ -186,7 +186,7 @@ fn books_balance(status: &Status) {
     }
 }
 
-/// What was dropped with a chain takes no time of the link: behind forty packets of which each would take half a second,
+/// Packets dropped with a chain take no time of the link: behind forty packets of which each would take half a second,
 /// a new one goes at once.
 #[test]
 fn what_a_flush_drops_holds_nobody_up() {
