@@ -114,8 +114,13 @@ fn row(line: &str) -> Option<(IpAddr, Option<String>)> {
 #[must_use]
 pub fn host_name(said: &str) -> Option<String> {
     let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut name: String = said.trim().chars().filter(|c| !c.is_control() && !turns(*c)).collect();
-    name.truncate(name.floor_char_boundary(LONGEST));
+    let mut name = String::new();
+    for c in said.trim().chars().filter(|c| !c.is_control() && !turns(*c)) {
+        if name.len() + c.len_utf8() > LONGEST {
+            break;
+        }
+        name.push(c);
+    }
     (!name.is_empty() && name != "*").then_some(name)
 }
 
