@@ -1,4 +1,4 @@
-"""Downloads whose bytes are known: `traffic.py serve`, `traffic.py get ADDRESS BYTES`; `traffic.py ask ADDRESS FROM`."""
+"""Downloads whose bytes are known: `traffic.py serve`, `traffic.py get ADDRESS BYTES`."""
 
 import socket
 import sys
@@ -42,16 +42,7 @@ def get(address, wanted):
     print("intact" if intact else f"{came}-of-{wanted}", round(came * 8 / 1000 / took))
 
 
-def ask(address, own):
-    """Asks for a page from the address `own`, and prints the first line of the answer."""
-    server = socket.create_connection((address, 80), timeout=50, source_address=(own, 0))
-    server.sendall(b"GET / HTTP/1.1\r\nHost: server\r\n\r\n")
-    print(server.makefile().readline().strip())
-
-
 if sys.argv[1] == "serve":
     serve()
-elif sys.argv[1] == "ask":
-    ask(sys.argv[2], sys.argv[3])
 else:
     get(sys.argv[2], int(sys.argv[3]))
