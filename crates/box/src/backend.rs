@@ -4,9 +4,18 @@ use std::collections::VecDeque;
 use std::io;
 
 use narrows_qdisc::{Direction, Event, Packet, Record};
-use narrows_units::Instant;
+use narrows_units::{Bytes, Instant};
 
 use super::engine::Engine;
+
+/// A packet that was sent and did not leave: it was gone already, as the kernel said afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GonePacket {
+    /// Direction in which it went.
+    pub direction: Direction,
+    /// Length of its IP packet.
+    pub len: Bytes,
+}
 
 /// A way for packets in and out of the box.
 pub trait Backend {
@@ -30,6 +39,15 @@ pub trait Backend {
     /// # Errors
     /// If the interface or the kernel's queue is gone.
     fn flush(&mut self) -> io::Result<()>;
+    /// Tells whether decisions on packets of this direction still wait here because the kernel did not take them.
+    fn keeps(&self, direction: Direction) -> bool {
+        let _ = direction;
+        false
+    }
+    /// Takes out what [`Backend::receive`] has heard of packets that were gone when they were sent.
+    fn take_gone(&mut self) -> Vec<GonePacket> {
+        Vec::new()
+    }
 }
 
 /// A back end without a network: recorded arrivals in, a log out. Under a scripted clock it drives the engine that runs

@@ -47,9 +47,9 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     /// Descriptors by which another process goes on in this one's place, and numbers that go with them.
     fn hand_over(&self) -> (Vec<BorrowedFd<'_>>, Vec<u32>);
 
-    /// Lets go of what is held and stops.
+    /// Lets go of what is held and stops. Sockets stay open until it is dropped: the kernel takes its time for that.
     ///
     /// # Errors
     /// Those of the socket.
-    fn close(self) -> std::io::Result<()>;
+    fn close(&mut self) -> std::io::Result<()>;
 }

@@ -4,6 +4,7 @@ use narrows_qdisc::{Direction, Spec};
 use narrows_units::Duration;
 
 use super::discover;
+use super::host_names;
 use super::interface_names::covers;
 use super::privilege::Identity;
 use super::rules::Tool;
@@ -177,6 +178,7 @@ impl Check {
         if shares && !settings.observe {
             self.means.push(users_side::words(&users_side::find(settings), settings.user_prefixes()[0]));
         }
+        self.leases(settings);
         let circuits = settings.circuits.all();
         if circuits.is_empty() {
             return;
@@ -195,6 +197,24 @@ impl Check {
                     link.rate
                 ));
             }
+        }
+    }
+
+    fn leases(&mut self, settings: &Settings) {
+        let Some(path) = &settings.leases else { return };
+        match host_names::read(path) {
+            Ok(leases) => {
+                let bad = match leases.bad() {
+                    0 => String::new(),
+                    1 => ", 1 line of it cannot be read".to_owned(),
+                    bad => format!(", {bad} lines of it cannot be read"),
+                };
+                self.means.push(format!("{} users have names by {}{bad}", leases.len(), path.display()));
+            }
+            Err(error) => self.doubtful.push(format!(
+                "leases = '{}': cannot read it, so users have no names: {error}",
+                path.display()
+            )),
         }
     }
 

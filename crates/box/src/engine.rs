@@ -24,8 +24,10 @@ pub struct Step {
     pub more: bool,
     /// Whether anything came or went.
     pub active: bool,
-    /// Whether packets left, down and up: on their way, or for good.
+    /// Whether packets left, down and up: on their way, or for good. None left where the back end keeps decisions.
     pub left: [bool; 2],
+    /// Whether packets wait, down and up: for their turn, or for the kernel to take what was decided.
+    pub waits: [bool; 2],
 }
 
 /// A box with two directions.
@@ -62,6 +64,9 @@ impl<P: Packet + Send + 'static> Engine<P> {
     ) -> io::Result<Step> {
         let mut now = clock();
         let received = backend.receive(now, &mut self.arrivals);
+        for gone in backend.take_gone() {
+            self.driver.discipline_mut(gone.direction).give_back(gone.len);
+        }
         let mut active = !self.arrivals.is_empty();
         let mut left = [false; 2];
         let mut note = |event: &Event<P>| match event {
@@ -82,6 +87,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
                 backend.apply(now, event);
             });
         }
+        drop(arrivals);
         if !active {
             self.driver.service(now, &mut |event| {
                 active = true;
@@ -90,7 +96,12 @@ impl<P: Packet + Send + 'static> Engine<P> {
             });
         }
         backend.flush()?;
-        Ok(Step { next: self.driver.next_service(now), more: received?, active, left })
+        let keeps = Direction::BOTH.map(|d| backend.keeps(d));
+        for (left, keeps) in left.iter_mut().zip(keeps) {
+            *left &= !keeps;
+        }
+        let waits = Direction::BOTH.map(|d| keeps[d as usize] || self.waiting(d) > 0);
+        Ok(Step { next: self.driver.next_service(now), more: received?, active, left, waits })
     }
 
     /// Changes rates and disciplines. What waits is kept, in order, and leaves at the new rate; what the reverse path
@@ -174,6 +185,7 @@ fn hand_on<B: Backend>(
 mod tests {
     use super::*;
     use crate::Scripted;
+    use crate::backend::GonePacket;
     use narrows_qdisc::{Record, ShaperConfig, Spec};
     use narrows_units::Bytes;
 
@@ -256,6 +268,58 @@ mod tests {
         let left = [0, 5, 10, 15, 100, 200].map(|ms| engine.step(at(ms), &mut backend).unwrap().left);
         let [none, down, up] = [[false, false], [true, false], [false, true]];
         assert_eq!(left, [down, up, none, up, none, down]);
+    }
+
+    /// A kernel that takes no decision, and one that had lost every other packet before.
+    struct Deaf {
+        inner: Scripted,
+        hears: bool,
+        gone: Vec<GonePacket>,
+    }
+
+    impl Backend for Deaf {
+        type Packet = Record;
+        fn receive(&mut self, now: Instant, into: &mut Vec<(Direction, Record)>) -> io::Result<bool> {
+            self.inner.receive(now, into)
+        }
+        fn apply(&mut self, now: Instant, event: Event<Record>) {
+            if let Event::Send(direction, packet) = &event
+                && packet.id % 4 == 2
+            {
+                self.gone.push(GonePacket { direction: *direction, len: packet.header.len });
+            }
+            self.inner.apply(now, event);
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn keeps(&self, _: Direction) -> bool {
+            !self.hears
+        }
+        fn take_gone(&mut self) -> Vec<GonePacket> {
+            std::mem::take(&mut self.gone)
+        }
+    }
+
+    #[test]
+    fn decisions_that_the_kernel_does_not_take_are_packets_that_wait() {
+        let mut engine = Engine::new(&[lane(Some(60), "fifo:9"), lane(None, "fifo:9")]);
+        let mut backend = Deaf { inner: Scripted::new(packets(1)), hears: false, gone: Vec::new() };
+        let step = engine.step(at(0), &mut backend).unwrap();
+        assert_eq!((step.left, step.waits), ([false, false], [true, true]), "sent, and not taken");
+        backend.hears = true;
+        assert_eq!(engine.step(at(1), &mut backend).unwrap().waits, [false, false]);
+    }
+
+    /// At 600 kbit/s a packet takes 20 ms. Of 0, 2, 4, 6, which came down by 30 ms, 2 and 6 were gone: they take no time.
+    #[test]
+    fn what_was_gone_takes_no_time_of_the_link() {
+        let mut engine = Engine::new(&[lane(Some(600), "fifo:9"), lane(None, "fifo:9")]);
+        let mut backend = Deaf { inner: Scripted::new(packets(8)), hears: true, gone: Vec::new() };
+        for ms in 0..100 {
+            engine.step(at(ms), &mut backend).unwrap();
+        }
+        assert_eq!(sent(&backend.inner, Direction::Down), [(0, 0), (20, 2), (21, 4), (40, 6)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use narrows_qdisc::{Direction, Event, ShaperConfig, Verdict};
 use narrows_units::{Duration, Instant, Rate};
-use narrows_users::{Circuits, LinkAddress, Mac};
+use narrows_users::{Circuits, Leases, LinkAddress, Mac, User};
 use narrows_wire::{FlowKey, Header, Proto, parse, tcp_checksum};
 
 use crate::backend::Backend;
@@ -183,6 +183,22 @@ pub fn circuits(bytes: &[u8]) {
     }
 }
 
+/// Any bytes as a file of DHCP leases: names of a bounded length that change no line, for no more hosts than it has lines.
+///
+/// # Panics
+/// If not so.
+pub fn leases(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let leases = Leases::parse(&text);
+    assert!(leases.len() + leases.bad() <= text.lines().count());
+    for word in text.split_whitespace() {
+        let Ok(address) = word.parse() else { continue };
+        if let Some(name) = leases.name(User::of(address, 128)) {
+            assert!(!name.is_empty() && name.len() <= 64 && !name.contains(char::is_control), "{name:?}");
+        }
+    }
+}
+
 /// Any bytes as a settings file: an error of bounded length, or settings that a reload would find unchanged.
 ///
 /// # Panics
@@ -340,6 +356,22 @@ mod tests {
         ];
         let file = |rng: &mut Rng| [words[0].as_bytes(), b"\n", &of(&words, 6, rng)].concat();
         often(2000, file, circuits);
+    }
+
+    #[test]
+    fn what_a_file_of_leases_says() {
+        let words = [
+            "1764300000 02:00:00:00:00:01 10.0.0.7 laptop *",
+            "0 02:00:00:00:00:02 fd00::7 * 01",
+            "duid 00:01",
+            "lease 10.0.0.5 {",
+            "  client-hostname \"a \u{202e}b\u{7}\";",
+            "  binding state free;",
+            "}",
+            "# x",
+            "1 m 10.0.0.7 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn",
+        ];
+        often(2000, |rng| of(&words, 8, rng), leases);
     }
 
     #[test]

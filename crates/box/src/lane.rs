@@ -11,7 +11,7 @@ use narrows_qdisc::{
     Ahead, Backlog, BoxedDiscipline, CircuitRates, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report,
     ReversePath, Shaper, ShaperConfig, Side, Spec, Verdicts,
 };
-use narrows_units::{Instant, Rate};
+use narrows_units::{Bytes, Instant, Rate};
 use narrows_wire::FlowKey;
 
 use self::before::Before;
@@ -112,6 +112,14 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         match self {
             Self::Followed(f) => Some(Rate::from_bps(f.belief(now).rate_bps)),
             Self::Open(_) | Self::Shaped(_) | Self::Watched(_) => None,
+        }
+    }
+
+    /// Gives back the link's time of a packet of `len` that never left. A rate that is followed is one of packets that
+    /// went there: for what did not, it waits as for lost ones.
+    pub fn give_back(&mut self, len: Bytes) {
+        if let Self::Shaped(s) = self {
+            s.give_back(len);
         }
     }
 

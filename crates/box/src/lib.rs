@@ -15,6 +15,7 @@ mod engine;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod handover;
+mod host_names;
 mod http_503;
 mod interface_names;
 mod lane;

@@ -66,7 +66,7 @@ impl Prepared {
     /// A link with these settings that knows of no flow.
     pub fn new(settings: &Settings) -> Self {
         let (settings, mut users) = (settings.clone(), UserMap::default());
-        users.know(Arc::new(users_side::find(&settings)));
+        users.know(Arc::new(users_side::find(&settings)), Arc::default());
         let sight = Sight::new(now(), settings.lanes[0].seed);
         let mut prepared = Self { engine: Engine::new(&settings.lanes), users, sight, settings };
         prepared.load_circuits();
@@ -186,7 +186,7 @@ impl<C: Channel> Live<C> {
                         drop(answer.send(self.channel.answer_http(http_503)))
                     }
                     Order::Adopt(settings) => self.adopt(&settings)?,
-                    Order::Know(hosts) => self.users.know(hosts),
+                    Order::Know { hosts, names } => self.users.know(hosts, names),
                     Order::HandOver { answer, taken } => {
                         if self.hand_over(&answer, &taken, tell)? {
                             return Ok(Ended::Replaced);
@@ -209,9 +209,8 @@ impl<C: Channel> Live<C> {
         let mut backend =
             Sorted { backend: &mut self.channel, users: &mut self.users, sight: &mut self.sight };
         let step = self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")?;
-        for direction in Direction::BOTH {
-            let waits = self.engine.waiting(direction) > 0;
-            self.progress[direction as usize].step(at, waits, step.left[direction as usize]);
+        for d in Direction::BOTH.map(|d| d as usize) {
+            self.progress[d].step(at, step.waits[d], step.left[d]);
         }
         Ok(step)
     }
@@ -290,7 +289,7 @@ impl<C: Channel> Live<C> {
     }
 
     /// Lets everything held go and closes the back end. The rules must be gone.
-    pub fn close(mut self) -> anyhow::Result<()> {
+    pub fn close(&mut self) -> anyhow::Result<()> {
         self.engine.release_all(now(), &mut self.channel).context("held packets could not be let go")?;
         self.channel.close().context("the back end could not be closed")
     }
@@ -392,6 +391,7 @@ impl<C: Channel> Live<C> {
                 offered: passages[d as usize].offered,
                 unqueued: passages[d as usize].unqueued,
                 lost: passages[d as usize].lost,
+                gone: passages[d as usize].gone,
                 report,
             }
         };
@@ -418,7 +418,7 @@ impl<C: Channel> Live<C> {
             gone: errors.gone,
             answered_503: errors.answered,
             bypassed: self.bypassed,
-            sight: self.sight.report(at, |user| self.users.user(user)),
+            sight: self.sight.report(at, |user| self.users.named(user)),
             notices: missing.collect(),
             links: Vec::new(),
         }

@@ -18,7 +18,7 @@ use narrows_wire::Header;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, send, setsockopt, sockopt};
 
-use super::backend::Backend;
+use super::backend::{Backend, GonePacket};
 use super::channel::Channel;
 use super::http_503::Standing;
 use super::packet::{ErrorCounters, HeldPacket, Passage, header_of_packet};
@@ -34,6 +34,8 @@ const SOCKET_BUFFER: usize = 16 << 20;
 const DATAGRAM: usize = 66_000;
 /// Verdicts are sent when this many bytes of them have gathered, or at the end of a step.
 const VERDICTS_AT_ONCE: usize = 48 << 10;
+/// Packets accepted whose lengths are known until their verdicts may have been refused: more than wait in a socket.
+const ACCEPTED: usize = 1 << 12;
 /// Buffers kept for packets to come.
 const SPARE_BUFFERS: usize = 4096;
 
@@ -44,6 +46,30 @@ struct NfQueue {
     batch: Batch,
     verdicts: Vec<u8>,
     numbers: Numbers,
+    accepted: Accepted,
+    /// Packets that were accepted when the kernel had them no more.
+    gone: u64,
+}
+
+/// Lengths of the packets that were accepted last, by their numbers: a refusal names the number alone, and comes before
+/// the kernel takes the next verdicts.
+#[derive(Debug)]
+struct Accepted(Box<[(u32, u32)]>);
+
+impl Accepted {
+    fn new() -> Self {
+        Self(vec![(0, 0); ACCEPTED].into())
+    }
+
+    fn note(&mut self, id: u32, len: Bytes) {
+        self.0[id as usize % ACCEPTED] = (id, u32::try_from(len.0).unwrap_or(u32::MAX));
+    }
+
+    /// Length of the packet, which is told once.
+    fn take(&mut self, id: u32) -> Option<Bytes> {
+        let (known, len) = std::mem::take(&mut self.0[id as usize % ACCEPTED]);
+        (known == id && len > 0).then_some(Bytes(len.into()))
+    }
 }
 
 /// The kernel numbers all packets in the order in which it hands them over, and lets those pass for which the socket
@@ -96,6 +122,8 @@ impl NfQueue {
             batch: Batch::new(DATAGRAM),
             verdicts: Vec::new(),
             numbers: Numbers::default(),
+            accepted: Accepted::new(),
+            gone: 0,
         };
         queue.ask(|out| netlink::bind(out, number))?;
         queue.ask(|out| netlink::configure(out, number, QUEUE_LEN))?;
@@ -110,6 +138,8 @@ impl NfQueue {
             batch: Batch::new(DATAGRAM),
             verdicts: Vec::new(),
             numbers: Numbers { last: last_id, ..Numbers::default() },
+            accepted: Accepted::new(),
+            gone: 0,
         }
     }
 
@@ -164,6 +194,8 @@ pub struct Nfqueue {
     errors: ErrorCounters,
     /// The first error of a verdict, told at the end of the step.
     failed: Option<io::Error>,
+    /// Packets that were gone when they were accepted, until they are told.
+    gone: Vec<GonePacket>,
     /// Interface of the users, if packets are routed to it.
     lan: Option<String>,
     /// Answers for servers where that was asked for.
@@ -190,7 +222,7 @@ impl Nfqueue {
 
     fn on(queues: [NfQueue; 2]) -> Self {
         let errors = ErrorCounters::default();
-        Self { queues, spare: Vec::new(), errors, failed: None, lan: None, responder: None }
+        Self { queues, spare: Vec::new(), errors, failed: None, gone: Vec::new(), lan: None, responder: None }
     }
 
     /// Names the interface of the users, to which this machine routes: needed for answering.
@@ -214,7 +246,11 @@ impl Nfqueue {
 
     fn say(&mut self, packet: HeldPacket, verdict: u32) {
         let changed = (packet.dirty && verdict == netlink::ACCEPT).then_some(packet.bytes.as_slice());
-        if let Err(error) = self.queues[packet.direction as usize].say(packet.id, verdict, changed) {
+        let queue = &mut self.queues[packet.direction as usize];
+        if verdict == netlink::ACCEPT {
+            queue.accepted.note(packet.id, packet.header.len);
+        }
+        if let Err(error) = queue.say(packet.id, verdict, changed) {
             self.failed.get_or_insert(error);
         }
         self.keep_buffer(packet.bytes);
@@ -270,6 +306,16 @@ impl Nfqueue {
                         },
                     ));
                 }
+                // As a rule what any base chain's removal has dropped from all queues (nf_queue_nf_hook_drop). Which of
+                // those that wait are gone too nobody tells: of an interface that goes down only its own are.
+                QueueMessage::Refused { id, verdict } => {
+                    self.errors.gone += 1;
+                    if verdict == netlink::ACCEPT {
+                        queue.gone += 1;
+                        let len = queue.accepted.take(id);
+                        self.gone.extend(len.map(|len| GonePacket { direction, len }));
+                    }
+                }
                 QueueMessage::Answer(Err(_)) => self.errors.gone += 1,
                 QueueMessage::Answer(Ok(())) | QueueMessage::Other => {}
             }
@@ -310,6 +356,14 @@ impl Backend for Nfqueue {
         }
         self.failed.take().map_or(Ok(()), Err)
     }
+
+    fn keeps(&self, direction: Direction) -> bool {
+        !self.queues[direction as usize].verdicts.is_empty()
+    }
+
+    fn take_gone(&mut self) -> Vec<GonePacket> {
+        std::mem::take(&mut self.gone)
+    }
 }
 
 impl Channel for Nfqueue {
@@ -331,6 +385,7 @@ impl Channel for Nfqueue {
             offered: queue.numbers.total,
             unqueued: queue.numbers.skipped,
             lost: 0,
+            gone: queue.gone,
         })
     }
 
@@ -368,18 +423,17 @@ impl Channel for Nfqueue {
     }
 
     /// Accepts all packets still held, in the order in which they came, and stops listening. Take the rules away first.
-    fn close(mut self) -> io::Result<()> {
+    fn close(&mut self) -> io::Result<()> {
         for queue in &mut self.queues {
             // Whatever came since the last step is newer than any packet we know of; these numbers only grow.
-            while queue.batch.receive(queue.socket.as_fd()).is_ok_and(|n| n > 0) {
-                for datagram in queue.batch.iter() {
-                    for heard in netlink::messages(datagram) {
-                        if let QueueMessage::Packet { id, .. } = heard {
-                            queue.numbers.last = id;
-                        }
+            let last = &mut queue.numbers.last;
+            let _ = queue.batch.receive_waiting(queue.socket.as_fd(), SOCKET_BUFFER, |datagram| {
+                for heard in netlink::messages(datagram) {
+                    if let QueueMessage::Packet { id, .. } = heard {
+                        *last = id;
                     }
                 }
-            }
+            });
             netlink::verdict_up_to(&mut queue.verdicts, queue.number, queue.numbers.last, netlink::ACCEPT);
             netlink::unbind(&mut queue.verdicts, queue.number);
             queue.flush()?;
@@ -508,6 +562,17 @@ mod tests {
         drop(kernel);
         queue.say(2, netlink::DROP, None).unwrap();
         assert!(queue.flush().is_err());
+    }
+
+    #[test]
+    fn the_length_of_what_was_accepted_is_known_once() {
+        let mut accepted = Accepted::new();
+        accepted.note(7, Bytes(1500));
+        accepted.note(8, Bytes(40));
+        assert_eq!((accepted.take(7), accepted.take(7)), (Some(Bytes(1500)), None));
+        accepted.note(8 + ACCEPTED as u32, Bytes(99));
+        assert_eq!(accepted.take(8), None, "too long ago");
+        assert_eq!(accepted.take(0), None, "there is no such number");
     }
 
     #[test]

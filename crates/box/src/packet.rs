@@ -33,6 +33,8 @@ pub struct Passage {
     pub unqueued: u64,
     /// Packets that were lost, or discarded because they contradict themselves.
     pub lost: u64,
+    /// Packets that were sent when they or their way were gone.
+    pub gone: u64,
 }
 
 impl Passage {

@@ -122,8 +122,12 @@ impl Source {
         tokio::task::spawn_blocking(move || publisher.ask()).await.ok().flatten()
     }
 
-    async fn metrics(&self) -> Option<String> {
-        let status = serde_json::from_str(&self.status().await?).ok()?;
+    /// Metrics, with users if the reader sees `all`.
+    async fn metrics(&self, all: bool) -> Option<String> {
+        let mut status: Status = serde_json::from_str(&self.status().await?).ok()?;
+        if !all {
+            status.each_mut().iter_mut().for_each(|link| link.sight.talkers.clear());
+        }
         Some(metrics::render(status))
     }
 }
@@ -160,7 +164,7 @@ async fn answer(
             let (link, since) = asked(request.uri().query());
             (200, JSON, source.history.since(link.as_deref(), since, shown))
         }
-        "/metrics" => match source.metrics().await {
+        "/metrics" => match source.metrics(all).await {
             Some(text) => (200, metrics::CONTENT_TYPE, text),
             None => (503, TEXT, "the box does not answer\n".to_owned()),
         },

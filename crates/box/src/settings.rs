@@ -147,6 +147,7 @@ impl Options {
         let rate_bounds = bounds(self, [&down, &up])?;
         Ok(Settings {
             circuits: Circuits::default(),
+            leases: self.leases.clone(),
             user: self.user.clone(),
             rate_from: self.rate_from.clone(),
             rate_bounds,
@@ -214,6 +215,8 @@ pub fn default_path(lan: &str, wan: &str) -> PathBuf {
 pub struct Settings {
     /// Name of the link among several.
     pub name: Option<String>,
+    /// File of DHCP leases with names of users.
+    pub leases: Option<PathBuf>,
     /// Interfaces of the users, one at least; `*` at the end of a name stands for any ending.
     pub lan: Vec<String>,
     /// Interface of the wide network.

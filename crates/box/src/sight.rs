@@ -31,7 +31,9 @@ use narrows_wire::{FlowKey, Header};
 
 use self::book::Book;
 use self::record::Record;
-pub use self::report::{CauseJson, HistogramJson, LostJson, SightJson, StallJson, TalkerJson, UserJson};
+pub use self::report::{
+    CauseJson, HistogramJson, LostJson, NamedUser, SightJson, StallJson, TalkerJson, UserJson,
+};
 use self::sweep::Sweep;
 use self::table::Table;
 use super::packet::HeldPacket;

@@ -17,9 +17,10 @@ use narrows_units::Instant;
 use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Newcomers, Registry, User, UserHosts};
 use narrows_wire::FlowKey;
 
-use super::backend::Backend;
+use super::backend::{Backend, GonePacket};
+use super::host_names::HostNames;
 use super::packet::HeldPacket;
-use super::sight::Sight;
+use super::sight::{NamedUser, Sight};
 
 /// Reads a file of circuits.
 ///
@@ -44,6 +45,7 @@ pub struct UserMap {
     registry: Registry,
     learned: Learned,
     hosts: Arc<UserHosts>,
+    names: Arc<HostNames>,
     newcomers: Newcomers,
     /// Leading bits of an IPv6 address that a setting says are a user's, down and up.
     said: [Option<u8>; 2],
@@ -57,9 +59,10 @@ impl UserMap {
         self.learned.clear();
     }
 
-    /// Takes addresses of IPv6 for these hosts' from now on.
-    pub fn know(&mut self, hosts: Arc<UserHosts>) {
+    /// Takes addresses of IPv6 for these hosts' from now on, and tells people these names.
+    pub fn know(&mut self, hosts: Arc<UserHosts>, names: Arc<HostNames>) {
         self.hosts = hosts;
+        self.names = names;
     }
 
     /// Sets how many leading bits of an IPv6 address are a user's, down and up, where a setting says so.
@@ -110,6 +113,13 @@ impl UserMap {
     pub fn user(&self, user: User) -> String {
         let name = user.as_circuit().and_then(|id| self.name(id));
         name.map_or_else(|| user.to_string(), str::to_owned)
+    }
+
+    /// Names a user for people: a host by its lease or MAC address where that is known.
+    #[must_use]
+    pub fn named(&self, user: User) -> NamedUser {
+        let name = if user.as_circuit().is_some() { None } else { self.names.name(user) };
+        NamedUser { name, ..self.user(user).into() }
     }
 
     /// The circuit of a packet: by its user's address, else by what the link layer shows.
@@ -164,6 +174,14 @@ impl<B: Backend<Packet = HeldPacket>> Backend for Sorted<'_, B> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.backend.flush()
+    }
+
+    fn keeps(&self, direction: Direction) -> bool {
+        self.backend.keeps(direction)
+    }
+
+    fn take_gone(&mut self) -> Vec<GonePacket> {
+        self.backend.take_gone()
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use narrows_netio::links::{Interface, Neighbour};
 use narrows_users::{Mac, Prefix, UserHosts, UserRoute};
@@ -25,6 +25,11 @@ const MOST: usize = 1 << 16;
 /// Finds the hosts on the users' side of this link, as far as this machine knows them; none where the kernel cannot be
 /// asked.
 pub fn find(settings: &Settings) -> UserHosts {
+    look(settings).0
+}
+
+/// Finds the hosts as [`find`] does, and the neighbours on the users' side.
+pub fn look(settings: &Settings) -> (UserHosts, Vec<(Mac, IpAddr)>) {
     let names = routed(settings);
     let is_users = |interface: &str| names.iter().any(|name| covers(name, interface));
     let routes = File::open(ROUTES).map(|file| routes(BufReader::new(file), is_users)).unwrap_or_default();
@@ -42,13 +47,14 @@ pub fn find(settings: &Settings) -> UserHosts {
         let name = || nix::net::if_::if_indextoname(index).ok();
         *behind.entry(index).or_insert_with(|| name().is_some_and(|n| n.to_str().is_ok_and(is_users)))
     };
-    let neighbours: Vec<_> =
-        if routes.is_empty() { Vec::new() } else { Neighbour::all(MOST).unwrap_or_default() }
-            .into_iter()
-            .filter(|neighbour| is_behind(neighbour.interface))
-            .map(|neighbour| (Mac(neighbour.mac), neighbour.address))
-            .collect();
-    UserHosts::new(routes, &neighbours)
+    let neighbours: Vec<_> = Neighbour::all(MOST)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|neighbour| is_behind(neighbour.interface))
+        .map(|neighbour| (Mac(neighbour.mac), neighbour.address))
+        .collect();
+    let known = if routes.is_empty() { &[][..] } else { &neighbours };
+    (UserHosts::new(routes, known), neighbours)
 }
 
 /// The users' interfaces as routes name them: of a port of a bridge the bridge.

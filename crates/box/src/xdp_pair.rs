@@ -172,9 +172,12 @@ impl Backend for XdpPair {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        for port in &mut self.ports {
-            self.errors.gone += port.socket.send(&port.outgoing);
+        for direction in Direction::BOTH {
+            let port = &mut self.ports[direction.other() as usize];
+            let gone = port.socket.send(&port.outgoing);
             port.outgoing.clear();
+            self.errors.gone += gone;
+            self.ports[direction as usize].came.gone += gone;
         }
         Ok(())
     }
@@ -219,12 +222,14 @@ impl Channel for XdpPair {
         (Vec::new(), Vec::new())
     }
 
-    fn close(mut self) -> io::Result<()> {
+    fn close(&mut self) -> io::Result<()> {
         self.gate.shut();
         // Packets that came before the gate was shut: nobody else forwards them.
         let mut rest = Vec::new();
         for direction in Direction::BOTH {
-            while self.receive_from(direction, &mut rest) {}
+            // No more than the ring holds: none comes any more.
+            let most = xdp::RECEIVING as usize / BATCH;
+            (0..=most).take_while(|_| self.receive_from(direction, &mut rest)).for_each(drop);
         }
         for (direction, packet) in rest {
             self.apply(Instant::ZERO, Event::Send(direction, packet));

@@ -12,6 +12,9 @@ use nix::sys::socket::{
 /// Multicast group of `RTM_NEWLINK` and `RTM_DELLINK`.
 const LINK_EVENTS: u32 = libc::RTMGRP_LINK as u32;
 
+/// News of interfaces that are read at once: a thread that waits for them has packets to handle.
+const NEWS: usize = 256;
+
 /// One interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
@@ -220,19 +223,19 @@ impl Monitor {
         self.socket.as_fd()
     }
 
-    /// Whether something may have changed since the last call.
+    /// Whether something may have changed since the last call. News that come faster than they are read are left for
+    /// the next.
     #[must_use]
     pub fn changed(&self) -> bool {
-        let mut any = false;
         let mut ignored = [0; 64];
         // An overrun (ENOBUFS) is news as well.
-        while !matches!(
-            recv(self.socket.as_raw_fd(), &mut ignored, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC),
-            Err(nix::errno::Errno::EAGAIN)
-        ) {
-            any = true;
-        }
-        any
+        let mut news = || {
+            !matches!(
+                recv(self.socket.as_raw_fd(), &mut ignored, MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC),
+                Err(nix::errno::Errno::EAGAIN)
+            )
+        };
+        (0..NEWS).take_while(|_| news()).count() > 0
     }
 }
 

@@ -9,6 +9,10 @@ pub const BATCH: usize = 64;
 /// Room for the control messages of one datagram.
 const CONTROL: usize = 128;
 
+/// Least bytes that the kernel counts of a receive buffer, of which it grants the double (socket(7), SO_RCVBUF), for a
+/// datagram: the smallest head and its `struct sk_buff`.
+const LEAST: usize = 512;
+
 /// Room for the datagrams of one call.
 #[derive(Debug)]
 pub struct Batch {
@@ -77,6 +81,29 @@ impl Batch {
         }
         self.count = n;
         Ok(n)
+    }
+
+    /// Receives what a socket with this many bytes of receive buffer may hold, and hands each datagram to `each`. What
+    /// comes meanwhile is left where it is, if it is that much: a flood keeps nobody here.
+    ///
+    /// # Errors
+    /// Those of [`Batch::receive`].
+    pub fn receive_waiting(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        buffer: usize,
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        let mut left = (2 * buffer).div_ceil(LEAST);
+        while left > 0 {
+            let count = self.receive(socket)?;
+            self.iter().for_each(&mut each);
+            if count == 0 {
+                break;
+            }
+            left = left.saturating_sub(count);
+        }
+        Ok(())
     }
 
     /// The datagrams of the last call.
@@ -168,6 +195,23 @@ mod tests {
         assert_eq!(batch.iter().collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
         assert_eq!(batch.receive(b.as_fd()).unwrap(), 0);
         assert_eq!(batch.iter().count(), 0);
+    }
+
+    /// Each datagram has another one sent, as a flood does that comes as fast as it is read.
+    #[test]
+    fn what_comes_while_a_socket_is_emptied_keeps_nobody() {
+        let (a, b) = UnixDatagram::pair().unwrap();
+        a.send(&[7]).unwrap();
+        let (mut batch, mut count) = (Batch::new(16), 0);
+        batch
+            .receive_waiting(b.as_fd(), 8 * LEAST, |_| {
+                count += 1;
+                a.send(&[7]).unwrap();
+            })
+            .unwrap();
+        assert_eq!(count, 16, "as many as twice the buffer has room for");
+        assert_eq!(batch.receive(b.as_fd()).unwrap(), 1);
+        batch.receive_waiting(b.as_fd(), 8 * LEAST, |_| panic!("nothing waits")).unwrap();
     }
 
     #[test]

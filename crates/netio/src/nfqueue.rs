@@ -138,8 +138,15 @@ pub enum QueueMessage<'a> {
         /// VLAN of the packet, where a bridge shows it.
         vlan: Option<u16>,
     },
-    /// The answer to a request: success, or an error number.
+    /// The answer to a request that was no verdict: success, or an error number.
     Answer(Result<(), io::Error>),
+    /// A verdict was refused: the kernel has no such packet any more.
+    Refused {
+        /// Number of the packet.
+        id: u32,
+        /// The verdict.
+        verdict: u32,
+    },
     /// Something we did not ask for.
     Other,
 }
@@ -182,6 +189,9 @@ fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
     let kind = u16_at(m, 4)?;
     if i32::from(kind) == libc::NLMSG_ERROR {
         let errno = i32::from_ne_bytes(m.get(NLMSG_HEADER..NLMSG_HEADER + 4)?.try_into().ok()?);
+        if let Some((id, verdict)) = refused(m.get(NLMSG_HEADER + 4..)?).filter(|_| errno != 0) {
+            return Some(QueueMessage::Refused { id, verdict });
+        }
         let answer = if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-errno)) };
         return Some(QueueMessage::Answer(answer));
     }
@@ -208,6 +218,20 @@ fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
         attrs = attrs.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
     Some(QueueMessage::Packet { id: id?, bytes, is_ip, mac, vlan })
+}
+
+/// Number of a packet and the verdict on it in a request that the kernel gives back with an error, if it is one of
+/// [`verdict`].
+fn refused(request: &[u8]) -> Option<(u32, u32)> {
+    if u16_at(request, 4)? != SUBSYS_QUEUE | libc::NFQNL_MSG_VERDICT as u16 {
+        return None;
+    }
+    let header = request.get(NLMSG_HEADER + NFGEN..NLMSG_HEADER + NFGEN + ATTR_HEADER + 8)?;
+    let number = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
+    if i32::from(u16_at(header, 2)?) != libc::NFQA_VERDICT_HDR {
+        return None;
+    }
+    Some((number(ATTR_HEADER + 4)?, number(ATTR_HEADER)?))
 }
 
 /// The address in a struct nfqnl_msg_packet_hw, if it is one of Ethernet.
@@ -270,6 +294,40 @@ mod tests {
         assert!(matches!(heard[1], QueueMessage::Packet { id: 2, is_ip: true, bytes: [], .. }));
         assert!(matches!(&heard[2], QueueMessage::Answer(Err(e)) if e.raw_os_error() == Some(libc::EPERM)));
         assert_eq!(heard.len(), 3);
+    }
+
+    /// Message by which the kernel gives a request back with an error (netlink_ack in net/netlink/af_netlink.c).
+    fn given_back(request: &[u8], errno: i32) -> Vec<u8> {
+        let mut message = vec![0; NLMSG_HEADER];
+        message[4] = libc::NLMSG_ERROR as u8;
+        message.extend((-errno).to_ne_bytes());
+        message.extend(request);
+        let len = message.len() as u32;
+        message[..4].copy_from_slice(&len.to_ne_bytes());
+        message
+    }
+
+    #[test]
+    fn a_verdict_that_is_refused_names_its_packet() {
+        let mut request = Vec::new();
+        verdict(&mut request, 5, 0x0102_0304, DROP, Some(&[9; 5]));
+        let error = given_back(&request, libc::ENOENT);
+        let heard = messages(&error).next();
+        assert!(matches!(heard, Some(QueueMessage::Refused { id: 0x0102_0304, verdict: DROP })), "{heard:?}");
+        let mut other = Vec::new();
+        set_max_len(&mut other, 5, 7);
+        for (request, errno) in [(&request, 0), (&other, libc::ENOENT)] {
+            let answer = given_back(request, errno);
+            assert!(matches!(messages(&answer).next(), Some(QueueMessage::Answer(_))), "{errno}");
+        }
+        for n in 0..error.len() {
+            fuzz(&error[..n]);
+            // Cut within: the length says so too.
+            let mut cut = error[..n.max(20)].to_vec();
+            let len = cut.len() as u32;
+            cut[..4].copy_from_slice(&len.to_ne_bytes());
+            fuzz(&cut);
+        }
     }
 
     #[test]

@@ -25,8 +25,9 @@ pub use self::gate::Gate;
 use self::memory::Memory;
 use self::ring::Ring;
 
-/// Frames that may wait to be read, and to be sent: powers of two.
-const RECEIVING: u32 = 4096;
+/// Frames that may wait to be read: a power of two.
+pub const RECEIVING: u32 = 4096;
+/// Frames that may wait to be sent: a power of two.
 const SENDING: u32 = 2048;
 /// Bytes that the kernel leaves free before each frame it hands over (XDP_PACKET_HEADROOM).
 const HEADROOM: u32 = 256;

@@ -133,6 +133,11 @@ impl<P, Q> Shaper<P, Q> {
         self.free_at = free_at;
         self.idle = !waiting;
     }
+    /// Gives back the time on the link that a packet of `len` was given, which never went there.
+    pub fn give_back(&mut self, len: Bytes) {
+        let busy = self.config.rate.time_to_send(self.config.wire_len(len));
+        self.free_at = Instant::ZERO + self.free_at.since(Instant::ZERO + busy);
+    }
     /// Changes the link while packets wait. What is being sent ends at the old rate, but never later than a whole
     /// packet would at the new one: on a thin link the old rate may mean minutes.
     fn set_config(&mut self, now: Instant, config: ShaperConfig) {
@@ -281,6 +286,24 @@ mod tests {
             assert!(q.dequeue(now, &mut v).is_none());
         }
         assert_eq!(sent, [100, 120, 140]);
+    }
+
+    /// 1500 B at 600 kbit/s are 20 ms. The second of three never left: the third has its time.
+    #[test]
+    fn the_time_of_what_never_left_is_given_back() {
+        let (mut q, mut v) = (shaper(600), Vec::new());
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        for _ in 0..4 {
+            q.enqueue(at(100), packet(1500), &mut v);
+        }
+        assert!(q.dequeue(at(100), &mut v).is_some() && q.dequeue(at(120), &mut v).is_some());
+        assert_eq!(q.next_ready(at(121)), Some(at(140)));
+        q.give_back(Bytes(1500));
+        assert!(q.dequeue(at(121), &mut v).is_some());
+        assert_eq!(q.next_ready(at(121)), Some(at(140)), "it has taken the place of the one before");
+        // More than was ever given is no time before the beginning.
+        (0..9).for_each(|_| q.give_back(Bytes(1500)));
+        assert_eq!(q.next_ready(at(121)), Some(Instant::ZERO));
     }
 
     #[test]

@@ -6,12 +6,15 @@
 //! ([`UserHosts`]), or a circuit with a name, of which a file lists addresses, prefixes, MAC addresses and VLANs
 //! ([`Circuits`]).
 //!
+//! A file of DHCP leases gives hosts names ([`Leases`]).
+//!
 //! No clock, no file, no socket: the text of a file comes in, and errors name its line and column.
 
 #![forbid(unsafe_code)]
 
 mod circuits;
 mod hosts;
+mod leases;
 mod link;
 mod newcomers;
 mod prefix;
@@ -20,6 +23,7 @@ mod user;
 
 pub use circuits::{Circuit, Circuits, Rates, Registry};
 pub use hosts::{UserHosts, UserRoute};
+pub use leases::{Leases, host_name};
 pub use link::{Learned, LinkAddress, Mac};
 pub use newcomers::Newcomers;
 pub use prefix::{Prefix, PrefixTable};

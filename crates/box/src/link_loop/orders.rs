@@ -8,6 +8,7 @@ use narrows_users::UserHosts;
 use nix::sys::eventfd::EventFd;
 
 use crate::handover::Handed;
+use crate::host_names::HostNames;
 use crate::settings::Settings;
 
 /// An order.
@@ -23,8 +24,13 @@ pub enum Order {
     },
     /// Adopt these settings, for which all links are ready.
     Adopt(Box<Settings>),
-    /// Take addresses of IPv6 for these hosts'.
-    Know(Arc<UserHosts>),
+    /// Take addresses of IPv6 for these hosts', and tell people these names.
+    Know {
+        /// Hosts on the users' side.
+        hosts: Arc<UserHosts>,
+        /// Names of these and others.
+        names: Arc<HostNames>,
+    },
     /// Stop between two packets and tell all that is known; go on unless it is taken.
     HandOver {
         /// Receiver of what is told.

@@ -274,9 +274,12 @@
     $("queue").replaceChildren(table(["user", "waited", "expected"], rows, `Nobody waits now; ${all[0].admitted} users are admitted.`));
   };
 
+  /** A user with its name before it, if it has one. @param {any} u */
+  const who = (u) => u.name ? `${u.name} (${u.user})` : u.user;
+
   const users = () => {
     const rows = status.sight.users.map((/** @type {any} */ u) => [
-      u.user, bytes(u.bytes[0]), bytes(u.bytes[1]), u.stalled_s > 0 ? secs(u.stalled_s) : "–", u.stalled_s > 0 ? secs(u.longest_s) : "–",
+      who(u), bytes(u.bytes[0]), bytes(u.bytes[1]), u.stalled_s > 0 ? secs(u.stalled_s) : "–", u.stalled_s > 0 ? secs(u.longest_s) : "–",
       u.stalled_now ? html("span", String(u.stalled_now), "warn") : "–", u.cause ? worded(u.cause) : "–"]);
     card("users", rows.length > 0);
     $("users").replaceChildren(table(["user", "down", "up", "stalled for", "longest", "now", "mostly"], rows, ""));
@@ -285,7 +288,7 @@
   const talkers = () => {
     const rows = status.sight.talkers.map((/** @type {any} */ t) => {
       const came = t.hour_offered_bytes[0] + t.hour_offered_bytes[1], left = t.hour_bytes[0] + t.hour_bytes[1];
-      return [t.user, bits(t.rate_bps[0]), bits(t.rate_bps[1]), bytes(t.hour_bytes[0]), bytes(t.hour_bytes[1]),
+      return [who(t), bits(t.rate_bps[0]), bits(t.rate_bps[1]), bytes(t.hour_bytes[0]), bytes(t.hour_bytes[1]),
         percent(Math.min(1, left / Math.max(1, came))), secs(t.hour_wait_s), bytes(t.week_bytes[0]), bytes(t.week_bytes[1])];
     });
     card("talkers", rows.length > 0);

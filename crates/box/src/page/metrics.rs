@@ -1,5 +1,6 @@
-//! `/metrics`: the status as Prometheus reads it, in the text format of OpenMetrics. Labels have few values, none of
-//! them a user's: at most 200 series for a link, however many connections there are.
+//! `/metrics`: the status as Prometheus reads it, in the text format of OpenMetrics. Labels have few values: at most 250
+//! series for a link, however many connections there are. Of users the ten with most traffic are told, to readers on
+//! this machine.
 
 use std::fmt;
 
@@ -10,12 +11,15 @@ use prometheus_client::registry::{Registry, Unit};
 
 use narrows_qdisc::Reason;
 
-use crate::{CauseJson, DirectionStatus, HistogramJson, SightJson, Status};
+use crate::{CauseJson, DirectionStatus, HistogramJson, SightJson, Status, TalkerJson};
 
 /// Format of the answer, as told to a scrape.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
+
+/// Most users that have series of their own.
+const TOP_USERS: usize = 10;
 
 /// How a metric is read off the status: by its labels, if it has any.
 enum Read {
@@ -126,6 +130,9 @@ fn of_the_link() -> Vec<Metric> {
             "Packets that passed unqueued: too many, or read too slowly",
             |s| of_both(s, |d| Some(d.unqueued)),
         ),
+        counts("narrows_gone_packets", "Packets sent that were gone when their turn came", |s| {
+            of_both(s, |d| Some(d.gone))
+        }),
         counts("narrows_sent_packets", "Packets sent on the link", |s| {
             of_both(s, |d| Some(d.report.counters.sent))
         }),
@@ -277,8 +284,43 @@ fn of_sight() -> Vec<Metric> {
     ]
 }
 
+/// Users with most traffic in the last hour.
+fn of_users() -> Vec<Metric> {
+    fn of_each<T>(s: &Status, read: impl Fn(&TalkerJson) -> Vec<(Labels, T)>) -> Vec<(Labels, T)> {
+        let each = s.sight.talkers.iter().take(TOP_USERS);
+        let one = |talker: &TalkerJson| {
+            let who = [("user", talker.user.clone()), ("name", talker.name.clone().unwrap_or_default())];
+            read(talker).into_iter().map(move |(labels, value)| ([who.to_vec(), labels].concat(), value))
+        };
+        each.flat_map(one).collect()
+    }
+    fn of_both([down, up]: [u64; 2]) -> Vec<(Labels, f64)> {
+        with("direction", [("down".to_owned(), down as f64), ("up".to_owned(), up as f64)])
+    }
+    let bytes = |name, help, read| Metric { name, unit: Some(Unit::Bytes), help, read: Read::Gauges(read) };
+    vec![
+        bytes("narrows_top_user_hour_offered", "Bytes that came for a top user in the last hour", |s| {
+            of_each(s, |talker| of_both(talker.hour_offered_bytes))
+        }),
+        bytes("narrows_top_user_hour_delivered", "Bytes of a top user that left in the last hour", |s| {
+            of_each(s, |talker| of_both(talker.hour_bytes))
+        }),
+        seconds(
+            "narrows_top_user_hour_wait",
+            "Mean wait of a packet with data of a top user in the last hour",
+            Read::Gauges(|s| of_each(s, |talker| alone(talker.hour_wait_s))),
+        ),
+    ]
+}
+
 fn all() -> Vec<Metric> {
-    [of_the_box(), of_the_link(), bytes_of_the_link(), of_sight()].into_iter().flatten().collect()
+    [of_the_box(), of_the_link(), bytes_of_the_link(), of_sight(), of_users()].into_iter().flatten().collect()
+}
+
+/// A label's value as the format has it between quotation marks (OpenMetrics 1.0, ABNF of `escaped-string`); the library
+/// writes it as it is.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// The page.
@@ -312,9 +354,8 @@ impl Collector for Scrape {
 
 fn write(family: &mut MetricEncoder<'_>, read: &Read, status: &Status, link: &str) -> fmt::Result {
     let labelled = |labels: Labels| -> Labels {
-        let mut all = vec![("link", link.to_owned())];
-        all.extend(labels);
-        all
+        let link = std::iter::once(("link", link.to_owned()));
+        link.chain(labels).map(|(label, value)| (label, escaped(&value))).collect()
     };
     match read {
         Read::Counts(read) => read(status).into_iter().try_for_each(|(labels, value)| {

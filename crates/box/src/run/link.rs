@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use crate::channel::Channel;
 use crate::clock;
 use crate::control::StatusPublisher;
 use crate::handover::{FlowsFile, LinkState};
+use crate::host_names::{HostNames, LeasesFile};
 use crate::lane::LaneState;
 use crate::link_loop::{Ended, Live, Order, Orders, Prepared};
 use crate::log::{Log, Notice, Voice};
@@ -41,14 +43,17 @@ pub struct Link {
     pub publisher: Arc<StatusPublisher>,
     /// Reason why the link handles packets no longer, if so.
     pub ended: Option<String>,
-    /// Hosts that it was told of.
-    hosts: Option<Arc<UserHosts>>,
+    /// Hosts and their names that it was told of.
+    hosts: Option<(Arc<UserHosts>, Arc<HostNames>)>,
+    leases: LeasesFile,
     orders: Sender<Order>,
     wake: Arc<EventFd>,
     /// Messages that let the thread begin.
     begin: Option<Sender<Begin>>,
     /// Progress of the thread: told once when it has given up its privileges, once when it handles packets.
     reached: Receiver<anyhow::Result<()>>,
+    /// Whether the thread holds no packet any more; it may still close its sockets.
+    let_go: Arc<AtomicBool>,
     /// Until it has been waited for.
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
@@ -80,6 +85,7 @@ struct Part {
     orders: Orders,
     begin: Receiver<Begin>,
     reached: Sender<anyhow::Result<()>>,
+    let_go: Arc<AtomicBool>,
 }
 
 /// Voice of a link: its notices have its name.
@@ -120,6 +126,7 @@ impl Link {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_value_and_flags(0, flags).context("eventfd")?);
         let ((orders, heard), (begin, begun), (reached, is_reached)) = (channel(), channel(), channel());
+        let let_go = Arc::new(AtomicBool::new(false));
         let part = Part {
             settings: setup.settings.clone(),
             flows: setup.flows_file(replace)?,
@@ -129,6 +136,7 @@ impl Link {
             orders: Orders::new(heard, wake.clone()),
             begin: begun,
             reached,
+            let_go: let_go.clone(),
         };
         let (thread, bypass, way) = match (setup.settings.backend, taken) {
             (BackendKind::Nfqueue, None) => start(setup.open_queues(&mut tell)?.into(), part, user),
@@ -138,7 +146,7 @@ impl Link {
             (BackendKind::Xdp, _) => start(setup.open_ports()?.into(), part, user),
         }?;
         let (thread, begin, ended) = (Some(thread), Some(begin), None);
-        let hosts = None;
+        let (hosts, leases) = (None, LeasesFile::default());
         let link = Self {
             name,
             bypass,
@@ -146,10 +154,12 @@ impl Link {
             publisher,
             ended,
             hosts,
+            leases,
             orders,
             wake,
             begin,
             reached: is_reached,
+            let_go,
             thread,
         };
         link.has_reached()?;
@@ -203,14 +213,17 @@ impl Link {
         }
     }
 
-    /// Tells it of the users' side, if that is another than before.
+    /// Tells it of the users' side and of names there, if those are others than before.
     pub fn know(&mut self, settings: &Settings) {
         if self.ended.is_some() {
             return;
         }
-        let hosts = Arc::new(users_side::find(settings));
-        if self.hosts.replace(hosts.clone()).is_none_or(|before| before != hosts) {
-            self.order(Order::Know(hosts));
+        let (hosts, neighbours) = users_side::look(settings);
+        let names = HostNames::new(self.leases.look(settings.leases.as_deref()), &neighbours);
+        let known = (Arc::new(hosts), Arc::new(names));
+        if self.hosts.replace(known.clone()).is_none_or(|before| before != known) {
+            let (hosts, names) = known;
+            self.order(Order::Know { hosts, names });
         }
     }
 
@@ -230,10 +243,11 @@ impl Link {
         Some(why)
     }
 
-    /// Waits until it has ended.
+    /// Waits until the thread has ended, for as long as that takes if it has let go of its packets by then: to close
+    /// packet sockets the kernel waits for locks that all network namespaces share, and for all processors.
     pub fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        while !thread.is_finished() {
+        while !thread.is_finished() && !self.let_go.load(Ordering::Acquire) {
             ensure!(Instant::now() < until, "link {}: its thread does not stop", self.called());
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -365,6 +379,7 @@ fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -
     let leave = |mut file: FlowsFile| file.leave(clock::now(), live.knowledge());
     let left = part.flows.map_or(Ok(()), leave);
     let closed = guarded(|| live.close());
+    part.let_go.store(true, Ordering::Release);
     outcome.and(closed).and(left)
 }
 
@@ -392,10 +407,12 @@ mod tests {
             publisher: StatusPublisher::new().unwrap(),
             ended: None,
             hosts: None,
+            leases: LeasesFile::default(),
             orders,
             wake: Arc::new(EventFd::new().unwrap()),
             begin: None,
             reached,
+            let_go: Arc::new(AtomicBool::new(false)),
             thread: Some(thread),
         }
     }
@@ -417,6 +434,22 @@ mod tests {
             assert_eq!((status.notices, status.lan.as_str()), (vec![told], "a"));
             assert!(link.wait(Instant::now()).is_ok(), "told already");
         }
+    }
+
+    /// Its sockets take longer than a stop may.
+    #[test]
+    fn one_that_has_let_go_of_its_packets_is_waited_for() {
+        let (go, gone) = channel::<()>();
+        let mut link = with_thread(std::thread::spawn(move || {
+            let _ = gone.recv();
+            Ok(())
+        }));
+        link.let_go.store(true, Ordering::Release);
+        let waiting = std::thread::spawn(move || link.wait(Instant::now()));
+        // Long enough to give up.
+        std::thread::sleep(Duration::from_millis(50));
+        drop(go);
+        waiting.join().unwrap().unwrap();
     }
 
     #[test]

@@ -319,6 +319,8 @@ options! {
         "Directory in which the box notes what it changed on this machine";
     circuits: PathBuf, "FILE" [] Link live
         "Users with names and rates: a file with the columns of ShapedDevices.csv; read again on SIGHUP";
+    leases: PathBuf, "FILE" [] Link live
+        "Names of users for people: a file of DHCP leases, of dnsmasq or ISC dhcpd; read again when it changes";
     user: String, "NAME" ["narrows, where there is such a user"] Process restart
         "System user that the box becomes once it is set up; root to stay root";
     rate_from: RateFrom, "FILE" [] Link restart

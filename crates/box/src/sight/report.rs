@@ -101,11 +101,29 @@ pub struct LostJson {
     pub total_s: f64,
 }
 
+/// User with the name that people are told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedUser {
+    /// Its address, prefix or circuit.
+    pub user: String,
+    /// Name of the host, where it is known.
+    pub name: Option<String>,
+}
+
+impl From<String> for NamedUser {
+    fn from(user: String) -> Self {
+        Self { user, name: None }
+    }
+}
+
 /// One user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserJson {
     /// Address, prefix or circuit of the user.
     pub user: String,
+    /// Name of its host in the file of leases, else its MAC address, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Connections that stall now.
     pub stalled_now: u32,
     /// Bytes of IP packets in the last quarter of an hour: down, up.
@@ -125,6 +143,9 @@ pub struct UserJson {
 pub struct TalkerJson {
     /// Address, prefix or circuit of the user.
     pub user: String,
+    /// Name of its host in the file of leases, else its MAC address, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Mean rate of what left the box in the last minute and the part of the present one, bit/s.
     pub rate_bps: [u64; 2],
     /// Bytes that came to the box in the last hour.
@@ -191,9 +212,11 @@ impl From<&Histogram> for HistogramJson {
 }
 
 impl Sight {
-    /// All of it, at `now`. `circuit` names the users that have a name.
+    /// All of it, at `now`. `name` tells who a user is.
     #[must_use]
-    pub fn report(&mut self, now: Instant, name: impl Fn(User) -> String) -> SightJson {
+    pub fn report<N: Into<NamedUser>>(&mut self, now: Instant, name: impl Fn(User) -> N) -> SightJson {
+        let named = |user: User| -> NamedUser { name(user).into() };
+        let name = |user: User| named(user).user;
         self.book.tick(now);
         let mut quarter = self.book.cells(QUARTER);
         for (to, lasting) in quarter.iter_mut().flatten().zip(self.sweep.now.lasting.iter().flatten()) {
@@ -218,8 +241,8 @@ impl Sight {
             users_stalled: self.sweep.now.users,
             causes: self.causes(&quarter),
             lost: self.lost(&quarter),
-            users: self.users(&name),
-            talkers: self.talkers(&name, uptime),
+            users: self.users(&named),
+            talkers: self.talkers(&named, uptime),
             stalls_now: going_on.collect(),
             stalls_last: last.collect(),
             timeouts: book.timeouts,
@@ -318,25 +341,27 @@ impl Sight {
         Lost::NAMES.iter().enumerate().map(of).collect()
     }
 
-    fn users(&self, name: &impl Fn(User) -> String) -> Vec<UserJson> {
+    fn users(&self, named: &impl Fn(User) -> NamedUser) -> Vec<UserJson> {
         let known = self.book.users.iter().filter(|u| self.book.is_late(u.seen) || u.stalled_at.is_some());
         let mut all: Vec<UserSums<'_>> = known.map(|u| self.sums(u)).collect();
         all.sort_by_key(|u| {
             (Reverse((u.stalled_ms, u.bytes[0].saturating_add(u.bytes[1]))), u.book.user.bits())
         });
         all.truncate(TOLD);
-        all.into_iter().map(|u| self.user(&u, name(u.book.user))).collect()
+        all.into_iter().map(|u| self.user(&u, named(u.book.user))).collect()
     }
 
     /// Users with most traffic in the last hour. `uptime` is how long the box has counted.
-    fn talkers(&self, name: &impl Fn(User) -> String, uptime: Duration) -> Vec<TalkerJson> {
+    fn talkers(&self, named: &impl Fn(User) -> NamedUser, uptime: Duration) -> Vec<TalkerJson> {
         let mut all: Vec<(&UserBook, Traffic)> =
             self.book.users.iter().map(|user| (user, user.usage.last(HOUR))).collect();
         all.retain(|(_, hour)| hour.bytes() > 0);
         all.sort_by_key(|(user, hour)| (Reverse(hour.bytes()), user.user.bits()));
         let minute = uptime.as_millis() % 60_000 + if uptime < Duration::from_secs(60) { 0 } else { 60_000 };
-        let told = all.into_iter().take(TALKERS).map(|(user, hour)| TalkerJson {
-            user: name(user.user),
+        let named = all.into_iter().take(TALKERS).map(|(user, hour)| (named(user.user), user, hour));
+        let told = named.map(|(NamedUser { user: who, name }, user, hour)| TalkerJson {
+            user: who,
+            name,
             rate_bps: user.usage.last(2).delivered.map(|bytes| bytes.saturating_mul(8000) / minute.max(1000)),
             hour_offered_bytes: hour.offered,
             hour_bytes: hour.delivered,
@@ -353,7 +378,7 @@ impl Sight {
         UserSums { book, stalled_ms: minutes.map(|m| u64::from(m.stalled_ms)).sum(), bytes }
     }
 
-    fn user(&self, sums: &UserSums<'_>, name: String) -> UserJson {
+    fn user(&self, sums: &UserSums<'_>, who: NamedUser) -> UserJson {
         let user = sums.book;
         let longest = self.book.minutes_of(user, QUARTER).map(|m| m.longest_ds).max().unwrap_or(0);
         let hour = self.book.minutes_of(user, HOUR);
@@ -363,7 +388,8 @@ impl Sight {
             .max_by_key(|(ms, _)| *ms)
             .filter(|(ms, _)| *ms > 0);
         UserJson {
-            user: name,
+            user: who.user,
+            name: who.name,
             stalled_now: user.stalled,
             bytes: sums.bytes,
             stalled_s: sums.stalled_ms as f64 / 1e3,

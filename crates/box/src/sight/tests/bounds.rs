@@ -161,6 +161,7 @@ fn a_user_has_what_came_and_what_left() {
     let talkers = sight.report(at(2000), |user| user.to_string()).talkers;
     let told = TalkerJson {
         user: "10.0.0.7".into(),
+        name: None,
         // 8000 bits in the two seconds since the start.
         rate_bps: [4000, 0],
         hour_offered_bytes: [2000, 0],

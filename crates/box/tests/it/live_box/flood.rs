@@ -1,5 +1,6 @@
 //! Floods of the smallest packets there are, sent past the kernel's own stack.
 
+use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +35,8 @@ pub enum Sort {
     Fragments,
     /// Segments of one flow, as many as may wait, and then copies of them.
     Copies,
+    /// One segment over and over.
+    Same,
     /// Fragments of one datagram.
     Datagram,
     /// Noise behind a sound IP header.
@@ -43,12 +46,25 @@ pub enum Sort {
 impl Sort {
     /// Sorts whose packets are of many flows; [`Self::ALL`] has the others as well.
     pub const OF_MANY_FLOWS: [Self; 5] = [Self::Syn, Self::Ack, Self::Udp, Self::Fragments, Self::Random];
-    pub const ALL: [Self; 7] =
-        [Self::Syn, Self::Ack, Self::Udp, Self::Fragments, Self::Copies, Self::Datagram, Self::Random];
+    pub const ALL: [Self; 8] = [
+        Self::Syn,
+        Self::Ack,
+        Self::Udp,
+        Self::Fragments,
+        Self::Copies,
+        Self::Same,
+        Self::Datagram,
+        Self::Random,
+    ];
+
+    /// Whether its packets are segments with data and timestamps.
+    const fn is_stamped(self) -> bool {
+        matches!(self, Self::Copies | Self::Same)
+    }
 
     /// Whether all its packets are of one flow: then nothing of the addresses is drawn.
     const fn is_one_flow(self) -> bool {
-        matches!(self, Self::Copies | Self::Datagram)
+        matches!(self, Self::Copies | Self::Same | Self::Datagram)
     }
 
     pub const fn name(self) -> &'static str {
@@ -58,6 +74,7 @@ impl Sort {
             Self::Udp => "UDP",
             Self::Fragments => "fragments",
             Self::Copies => "copies",
+            Self::Same => "one segment",
             Self::Datagram => "one datagram",
             Self::Random => "random",
         }
@@ -65,7 +82,7 @@ impl Sort {
 
     const fn protocol(self, noise: u8) -> u8 {
         match self {
-            Self::Syn | Self::Ack | Self::Copies => 6,
+            Self::Syn | Self::Ack | Self::Copies | Self::Same => 6,
             Self::Udp | Self::Fragments | Self::Datagram => 17,
             Self::Random => noise,
         }
@@ -101,9 +118,49 @@ fn address((net, (low, high)): ([u8; 3], (u8, u8)), rng: &mut Rng) -> [u8; 4] {
     [net[0], net[1], net[2], last]
 }
 
+/// Addresses of Ethernet in a frame from `end` to an interface of the box.
+fn macs(world: &World, port: &str, end: &str) -> [u8; 12] {
+    let mac = |end: &str, port: &str| -> Vec<u8> {
+        let text = world.exec(end, &format!("cat /sys/class/net/{port}/address"));
+        text.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+    };
+    [mac("b", port), mac(end, "e0")].concat().try_into().unwrap()
+}
+
+/// Pairs of acknowledgments in the name of a user's end of a connection, by whoever knows no number of it: of the two one
+/// is higher than what was acknowledged, whatever that is.
+pub fn forged_pairs(world: &World, [user, server]: [SocketAddrV4; 2]) -> Vec<Vec<u8>> {
+    let (macs, mut rng) = (macs(world, "lan", "c"), Rng(7));
+    let mut one = |ack: u32| {
+        let route = Route { end: "c", port: "lan", from: ([0; 3], (0, 0)), to: ([0; 3], (0, 0)) };
+        let mut f = frame(Sort::Ack, 0, &route, &macs, &mut rng);
+        f[IP + 10..IP + 12].fill(0);
+        f[IP + 12..IP + 16].copy_from_slice(&user.ip().octets());
+        f[IP + 16..L4].copy_from_slice(&server.ip().octets());
+        f[L4..L4 + 2].copy_from_slice(&user.port().to_be_bytes());
+        f[L4 + 2..L4 + 4].copy_from_slice(&server.port().to_be_bytes());
+        f[L4 + 8..L4 + 12].copy_from_slice(&ack.to_be_bytes());
+        f[L4 + 16..L4 + 18].fill(0);
+        close(&mut f);
+        f
+    };
+    (0..512u32).map(|n| n << 22).flat_map(|ack| [ack, ack ^ 1 << 31]).map(&mut one).collect()
+}
+
+/// Fills in the checksums of a frame whose own are zero.
+fn close(f: &mut [u8]) {
+    let sum = narrows_wire::checksum(&f[IP..L4], 0);
+    f[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+    if f[IP + 9] == 6
+        && let Some(sum) = narrows_wire::tcp_checksum(&f[IP..])
+    {
+        f[L4 + 16..L4 + 18].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
 /// Packet number `nth` of a flood. Copies have room for timestamps (RFC 7323), which rise.
 fn frame(sort: Sort, nth: usize, route: &Route, macs: &[u8; 12], rng: &mut Rng) -> Vec<u8> {
-    let len = if sort == Sort::Copies { L4 + STAMPED + 1 } else { FRAME };
+    let len = if sort.is_stamped() { L4 + STAMPED + 1 } else { FRAME };
     let mut one = Rng(1);
     let rng = if sort.is_one_flow() { &mut one } else { rng };
     let mut f = vec![0; len];
@@ -139,9 +196,15 @@ fn frame(sort: Sort, nth: usize, route: &Route, macs: &[u8; 12], rng: &mut Rng) 
         Sort::Datagram => {
             f[IP + 6..IP + 8].copy_from_slice(&(0x2000 | (1 + nth as u16 % 0x1fff)).to_be_bytes());
         }
-        Sort::Copies => {
+        Sort::Copies | Sort::Same => {
             // One byte each, new ones first; then those in the middle again and again.
-            let seq = if nth < DEEP { nth } else { DEEP / 4 + nth % (DEEP / 2) };
+            let seq = if sort == Sort::Same {
+                0
+            } else if nth < DEEP {
+                nth
+            } else {
+                DEEP / 4 + nth % (DEEP / 2)
+            };
             f[L4 + 4..L4 + 8].copy_from_slice(&(seq as u32 + 1).to_be_bytes());
             f[L4 + 8..L4 + STAMPED].copy_from_slice(&[
                 0, 0, 0, 1, 0x80, 0x18, 1, 0, 0, 0, 0, 0, 1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 1,
@@ -150,13 +213,7 @@ fn frame(sort: Sort, nth: usize, route: &Route, macs: &[u8; 12], rng: &mut Rng) 
         }
         Sort::Random => {}
     }
-    let sum = narrows_wire::checksum(&f[IP..L4], 0);
-    f[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
-    if f[IP + 9] == 6
-        && let Some(sum) = narrows_wire::tcp_checksum(&f[IP..])
-    {
-        f[L4 + 16..L4 + 18].copy_from_slice(&sum.to_be_bytes());
-    }
+    close(&mut f);
     f
 }
 
@@ -171,22 +228,29 @@ pub struct Flood {
 impl Flood {
     /// Packets of all these sorts in turn, so many a second, or as many as can be made.
     pub fn start(world: &World, sorts: &[Sort], route: Route, rate: Option<u64>) -> Self {
-        let mac = |end: &str, port: &str| -> Vec<u8> {
-            let text = world.exec(end, &format!("cat /sys/class/net/{port}/address"));
-            text.trim().split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
-        };
-        let macs: [u8; 12] = [mac("b", route.port), mac(route.end, "e0")].concat().try_into().unwrap();
+        let macs = macs(world, route.port, route.end);
         let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
         let pool: Vec<_> = (0..POOL)
             .map(|i| frame(sorts[i % sorts.len()], i / sorts.len(), &route, &macs, &mut rng))
             .collect();
+        Self::of(world, pool, BATCH, route.end, rate)
+    }
+
+    /// Frames that are sent from this end in turn, so many at once.
+    pub fn of(
+        world: &World,
+        pool: Vec<Vec<u8>>,
+        at_once: usize,
+        end: &'static str,
+        rate: Option<u64>,
+    ) -> Self {
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, count) = (stop.clone(), sent.clone());
-        let thread = inside(&world.ns(route.end), move || {
+        let thread = inside(&world.ns(end), move || {
             let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).unwrap();
             packet_socket::bind(&fd, nix::net::if_::if_nametoindex("e0").unwrap(), 0).unwrap();
             let begun = Instant::now();
-            for batch in pool.chunks(BATCH).cycle() {
+            for batch in pool.chunks(at_once).cycle() {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::live_box::flood::{Flood, Route, Sort};
+use crate::live_box::flood::{Flood, Route, Sort, forged_pairs};
 use crate::live_box::process::BoxProcess;
 use crate::live_box::soak::gauges;
 use crate::live_box::users::{Downloads, fetch_as};
@@ -24,6 +24,8 @@ const VICTIM: u8 = 3;
 /// Measurements during one flood.
 struct Row {
     goodput: f64,
+    /// Goodput of the flow that had least, in kbit/s.
+    least: f64,
     /// How long new users waited for their first byte, in order.
     waits: Vec<Duration>,
     pps: f64,
@@ -57,7 +59,21 @@ impl Bench {
 
     /// Measures with this flood under way.
     fn row(&mut self, flood: Option<(&[Sort], Option<u64>)>) -> Row {
-        let flood = flood.map(|(sorts, rate)| Flood::start(&self.world, sorts, Route::to_user(VICTIM), rate));
+        let to_victim = |(sorts, rate)| Flood::start(&self.world, sorts, Route::to_user(VICTIM), rate);
+        self.row_of(flood.map(to_victim))
+    }
+
+    /// Measures with forged acknowledgments of the first flow, so many a second.
+    fn forged(&mut self, rate: u64) -> Row {
+        let user = format!("10.77.0.{FIRST}");
+        let said =
+            self.world.exec("c", &format!("ss -Htn src {user} dport = {}", self.downloads.server.port()));
+        let ends: Vec<_> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let pairs = forged_pairs(&self.world, ends.try_into().unwrap());
+        self.row_of(Some(Flood::of(&self.world, pairs, 2, "c", Some(rate))))
+    }
+
+    fn row_of(&mut self, flood: Option<Flood>) -> Row {
         std::thread::sleep(Duration::from_secs(1));
         let count = |s: &narrows_box::Status| s.down.report.counters.arrived + s.up.report.counters.arrived;
         let (before, begun) = (self.running.status(), Instant::now());
@@ -77,6 +93,7 @@ impl Bench {
         std::thread::sleep(Duration::from_secs(2));
         Row {
             goodput: got.iter().sum::<u64>() as f64 * 8e-6 / took.as_secs_f64(),
+            least: got.iter().min().map_or(0.0, |least| *least as f64 * 8e-3 / took.as_secs_f64()),
             waits,
             pps,
             seen,
@@ -98,12 +115,13 @@ fn newcomer(from: IpAddr, server: SocketAddr, after: Duration, tell: &mpsc::Send
 fn show(name: &str, row: &Row, without: f64) {
     let wait = |share: f64| row.waits[((row.waits.len() - 1) as f64 * share) as usize].as_secs_f64();
     println!(
-        "{name:<20}{:>9.0}{:>9.0}{:>9}{:>12.2}{:>8.2}{:>9.2}{:>9.2}{:>9}",
+        "{name:<20}{:>9.2}{:>9.0}{:>9}{:>12.2}{:>8.2}{:>9.0}{:>9.2}{:>9.2}{:>9}",
         row.pps / 1e3,
         row.seen / 1e3,
         row.unseen,
         row.goodput,
         row.goodput / without,
+        row.least,
         wait(0.5),
         wait(1.0),
         row.memory
@@ -119,8 +137,8 @@ fn floods() {
             return;
         };
         println!(
-            "\n{:<20}{:>9}{:>9}{:>9}{:>12}{:>8}{:>9}{:>9}{:>9}",
-            backend, "kpps", "seen", "unseen", "Mbit/s", "share", "wait p50", "max, s", "kB"
+            "\n{:<20}{:>9}{:>9}{:>9}{:>12}{:>8}{:>9}{:>9}{:>9}{:>9}",
+            backend, "kpps", "seen", "unseen", "Mbit/s", "share", "least", "wait p50", "max, s", "kB"
         );
         let mut bench = Bench::start(world, backend);
         let without = bench.row(None);
@@ -135,6 +153,9 @@ fn floods() {
                 show(&format!("{}, {} kpps", sort.name(), rate / 1000), &row, without.goodput);
             }
         }
+        // 25 pairs a second have cost a download all.
+        let row = bench.forged(50);
+        show("forged, 25 pairs/s", &row, without.goodput);
         drop(bench.downloads);
         bench.running.stop();
     }

@@ -189,10 +189,7 @@ struct Stopped {
 impl Stopped {
     /// The thread of this name; `None` where none may be traced.
     fn thread(running: &BoxProcess, name: &str) -> Option<Self> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().flatten();
-        let mut named = tasks
-            .filter(|t| std::fs::read_to_string(t.path().join("comm")).is_ok_and(|comm| comm.trim() == name));
-        let tid = Pid::from_raw(named.next().unwrap().file_name().into_string().unwrap().parse().unwrap());
+        let tid = running.thread(name);
         let (release, released) = mpsc::channel();
         let (tell, told) = mpsc::channel();
         let tracer = std::thread::spawn(move || {
@@ -233,7 +230,7 @@ fn a_link_that_hangs_is_passed_by_and_the_other_goes_on() {
             "{:?}",
             after.links[0].notices
         );
-        assert_eq!((after.links[1].notices.len(), after.links[1].bypassed), (0, 0));
+        assert_eq!(after.links[1].notices, [""; 0]);
         // A reload is for all or for none.
         world.configure(&two("300kbit", "3mbit"));
         running.signal(Signal::SIGHUP);
@@ -242,7 +239,7 @@ fn a_link_that_hangs_is_passed_by_and_the_other_goes_on() {
         assert_eq!(status.links[1].down.rate_bps, Some(4_000_000));
         stopped.go_on();
         running.wait_for("it is back", |s| {
-            s.links[0].bypassed == 1 && s.links[0].down.rate_bps == Some(200_000)
+            s.links[0].bypassed >= 1 && s.links[0].down.rate_bps == Some(200_000)
         });
         let queued = |s: &Status| s.links[0].down.report.counters.sent;
         let before = queued(&running.status());
@@ -268,7 +265,7 @@ fn a_watchdog_of_all_links_lets_all_pass_and_is_replaced_when_it_dies() {
         world.fetch_by(end, world.server4(), 2_000_000).complete();
     }
     running.signal(Signal::SIGCONT);
-    running.wait_for("both count", |s| s.links.iter().all(|link| link.bypassed == 1));
+    running.wait_for("both count", |s| s.links.iter().all(|link| link.bypassed >= 1));
     running.stop();
 }
 

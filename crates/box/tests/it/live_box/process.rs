@@ -36,6 +36,14 @@ impl BoxProcess {
         live::fetch(&self.control).unwrap()
     }
 
+    /// Its thread of this name.
+    pub fn thread(&self, name: &str) -> Pid {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap().flatten();
+        let mut named = tasks
+            .filter(|t| std::fs::read_to_string(t.path().join("comm")).is_ok_and(|comm| comm.trim() == name));
+        Pid::from_raw(named.next().unwrap().file_name().into_string().unwrap().parse().unwrap())
+    }
+
     /// Log of the box, without the line that says it runs.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use narrows_box::{StallJson, Status};
 use narrows_testing::{running as test, skip_part};
 
+use crate::live_box::check::check;
 use crate::live_box::page::asked;
 use crate::live_box::process::BoxProcess;
 use crate::live_box::world::{Kind, World};
@@ -48,6 +49,39 @@ fn a_loss_behind_the_box_is_told_with_its_evidence() {
         assert!(s.sight.timeouts > 1 && s.sight.words.ends_with('.'), "{}", s.sight.words);
         running.stop();
     }
+}
+
+/// A name of the DHCP server's, which it changes; without one the host's MAC address.
+#[test]
+fn who_uses_the_link_has_the_name_of_its_lease() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let file = world.dir.join("leases");
+    let lease =
+        |name: &str| std::fs::write(&file, format!("0 02:00:00:00:00:01 10.77.0.2 {name} *\nx\n")).unwrap();
+    lease("laptop");
+    let settings = format!("down = '4mbit'\npage = '127.0.0.1:8088'\nleases = '{}'\n", file.display());
+    let (code, said) = check(&world, &format!("lan = 'lan'\nwan = 'wan'\n{settings}"));
+    assert!(code == Some(0) && said.contains("1 users have names by "), "{said}");
+    assert!(said.contains(", 1 line of it cannot be read"), "{said}");
+    world.configure(&settings);
+    let running = world.start_configured();
+    world.fetch(world.server4(), 200_000).complete();
+    let named = |name: &str| {
+        let is_named = |s: &Status| s.sight.talkers.first().is_some_and(|t| t.name.as_deref() == Some(name));
+        running.wait_for(name, is_named)
+    };
+    let talker = named("laptop").sight.talkers[0].clone();
+    assert_eq!(talker.user, "10.77.0.2");
+    let metrics = asked(&world, "/metrics");
+    let labels = "link=\"lan-wan\",user=\"10.77.0.2\",name=\"laptop\",direction=\"down\"";
+    assert!(metrics.contains(&format!("narrows_top_user_hour_delivered_bytes{{{labels}}} ")), "{metrics}");
+    let said = world.narrows("status --control").arg(running.control()).output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&said).contains("laptop (10.77.0.2): "));
+    lease("tablet");
+    named("tablet");
+    std::fs::remove_file(&file).unwrap();
+    named(world.exec("c", "cat /sys/class/net/e0/address").trim());
+    running.stop();
 }
 
 #[test]

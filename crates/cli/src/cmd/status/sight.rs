@@ -52,7 +52,7 @@ fn talker(t: &TalkerJson) -> String {
     let wait = seconds(t.hour_wait_s);
     format!(
         "· {}: {down} and {up}, {part:.0} % of what came; now {rate_down} and {rate_up}; packets wait {wait}",
-        t.user
+        who(&t.user, t.name.as_deref())
     )
 }
 
@@ -87,6 +87,11 @@ fn cause(c: &CauseJson) -> Line {
     Line { text, odd: c.network }
 }
 
+/// A user with its name before it, if it has one.
+fn who(user: &str, name: Option<&str>) -> String {
+    name.map_or_else(|| user.to_owned(), |name| format!("{name} ({user})"))
+}
+
 /// A cause in the words of `narrows diagnose`.
 fn worded(cause: &str, sight: &SightJson) -> String {
     let known = sight.causes.iter().find(|c| c.cause == cause && !c.words.is_empty());
@@ -102,7 +107,10 @@ fn user(u: &UserJson, sight: &SightJson) -> Line {
     let cause = u.cause.as_ref().map_or(String::new(), |c| format!(", mostly {}", worded(c, sight)));
     let (stalled, longest) = (seconds(u.stalled_s), seconds(u.longest_s));
     Line {
-        text: format!("· {}: stalled for {stalled} in 15 min, longest {longest}{cause}{now}", u.user),
+        text: format!(
+            "· {}: stalled for {stalled} in 15 min, longest {longest}{cause}{now}",
+            who(&u.user, u.name.as_deref())
+        ),
         odd: true,
     }
 }
@@ -199,6 +207,7 @@ mod tests {
     fn users_with_most_traffic_are_named() {
         let talker = TalkerJson {
             user: "10.0.0.7".into(),
+            name: Some("laptop".into()),
             rate_bps: [512_000, 8_000],
             hour_offered_bytes: [24_000_000, 1_000_000],
             hour_bytes: [19_000_000, 1_000_000],
@@ -211,7 +220,7 @@ mod tests {
             said,
             [
                 "most traffic in the last hour, down and up:",
-                "· 10.0.0.7: 19.0 MB and 1.0 MB, 80 % of what came; now 512.0 kbit/s and 8.0 kbit/s; \
+                "· laptop (10.0.0.7): 19.0 MB and 1.0 MB, 80 % of what came; now 512.0 kbit/s and 8.0 kbit/s; \
                  packets wait 0.4 s",
             ]
         );
