@@ -10,8 +10,8 @@ use narrows_scenario::{
 use narrows_tcp::Config;
 use narrows_units::{Instant, Rate};
 
-use crate::connection::HostConfig;
 use crate::edge::Edges;
+use crate::host_config::HostConfig;
 use crate::ids::{HostId, LinkId, NodeId, RouteId};
 use crate::link::Changing;
 use crate::loss::Loss;

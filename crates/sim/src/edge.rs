@@ -8,7 +8,8 @@ use fastrand::Rng;
 use narrows_scenario::{Policy, Topology};
 use narrows_units::{Dscp, Instant};
 
-use crate::connection::{Connection, DATA, HostConfig, RECEIVER};
+use crate::connection::Connection;
+use crate::host_config::{DATA, HostConfig, RECEIVER};
 use crate::ids::{FlowId, LinkId, NodeId, RouteId};
 use crate::packet::{Label, Packet};
 

@@ -6,7 +6,7 @@ use narrows_tcp::cc::CcEstimates;
 use narrows_tcp::{Config, Endpoint, EndpointCounters};
 use narrows_units::{Instant, SeqNum};
 
-use crate::connection::{DATA, HostConfig};
+use crate::host_config::{DATA, HostConfig};
 use crate::packet::{Packet, Sealed};
 use crate::port::Port;
 use crate::quic::QuicEnds;

@@ -14,6 +14,8 @@ mod edge;
 mod ends;
 mod event;
 pub mod figures;
+mod flow_stats;
+mod host_config;
 mod ids;
 mod link;
 mod loss;

@@ -4,8 +4,9 @@ use narrows_tcp::{Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Ecn};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::connection::{DATA, FlowStats, HostConfig, RECEIVER};
 use crate::edge::PathSplit;
+use crate::flow_stats::FlowStats;
+use crate::host_config::{DATA, HostConfig, RECEIVER};
 use crate::network::Network;
 use crate::packet::{Label, NO_END, PayloadKind, Sealed};
 use crate::probe::Probes;

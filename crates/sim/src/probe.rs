@@ -28,9 +28,11 @@ use narrows_scenario::Scenario;
 use narrows_tcp::TcpEvent;
 use narrows_units::{Duration, Instant};
 
-use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
+use crate::connection::Connection;
 use crate::edge::Arrivals;
 use crate::event::Event;
+use crate::flow_stats::NO_ROW;
+use crate::host_config::{DATA, RECEIVER};
 use crate::ids::FlowId;
 use crate::packet::Packet;
 use crate::parts::Part;

@@ -5,8 +5,9 @@ use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Ecn, Instant};
 use narrows_wire::{Header, QuicPacket};
 
-use crate::connection::{DATA, OptionalInstant};
 use crate::ends::Request;
+use crate::flow_stats::OptionalInstant;
+use crate::host_config::DATA;
 use crate::packet::{BULK_FROM, PayloadKind, Sealed};
 use crate::port::{Port, left};
 

@@ -11,8 +11,8 @@ mod sender;
 use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Ecn, Instant};
 
-use crate::connection::DATA;
 use crate::ends::Request;
+use crate::host_config::DATA;
 use crate::packet::tfrc::{Data, Feedback, TfrcPacket};
 use crate::packet::{NO_END, PayloadKind, Sealed};
 use crate::port::{BARE_HEADERS, Port};

@@ -8,12 +8,12 @@ use narrows_tcp::TcpEvent;
 use narrows_units::{Dscp, Instant};
 
 use crate::app::{App, Happened};
-use crate::connection::{
-    Connection, DATA, FlowStats, HostConfig, OptionalInstant, RECEIVER, SERVICE, Timers,
-};
+use crate::connection::{Connection, Timers};
 use crate::edge::Edges;
 use crate::ends::{Ends, Request};
 use crate::event::Event;
+use crate::flow_stats::{FlowStats, OptionalInstant};
+use crate::host_config::{DATA, HostConfig, RECEIVER, SERVICE};
 use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{Host, Network};
 use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt, call_way};

@@ -15,7 +15,7 @@ use narrows_wire::{FlowKey, Header, Proto, capture};
 use super::plan::Watched;
 use super::*;
 use crate::app::{App, Happened};
-use crate::connection::HostConfig;
+use crate::host_config::HostConfig;
 use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{LinkPlan, Network, QueuePlan};
 use crate::packet::{DATAGRAM, Label, PayloadKind, address};
