@@ -4,11 +4,11 @@ use narrows_tcp::{Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Ecn};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::edge::PathSplit;
 use crate::flow_stats::FlowStats;
 use crate::host_config::{DATA, HostConfig, RECEIVER};
 use crate::network::Network;
 use crate::packet::{Label, NO_END, PayloadKind, Sealed};
+use crate::path_split::PathSplit;
 use crate::probe::Probes;
 
 /// Where an end's output goes: packets into the network, events to where they are counted, and those from which more

@@ -29,13 +29,13 @@ use narrows_tcp::TcpEvent;
 use narrows_units::{Duration, Instant};
 
 use crate::connection::Connection;
-use crate::edge::Arrivals;
 use crate::event::Event;
 use crate::flow_stats::NO_ROW;
 use crate::host_config::{DATA, RECEIVER};
 use crate::ids::FlowId;
 use crate::packet::Packet;
 use crate::parts::Part;
+use crate::path_split::Arrivals;
 use crate::statistics::Histogram;
 use crate::tap::Lost;
 use crate::world::World;

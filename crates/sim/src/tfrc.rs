@@ -11,11 +11,11 @@ mod sender;
 use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Ecn, Instant};
 
-use crate::ends::Request;
 use crate::host_config::DATA;
 use crate::packet::tfrc::{Data, Feedback, TfrcPacket};
 use crate::packet::{NO_END, PayloadKind, Sealed};
 use crate::port::{BARE_HEADERS, Port};
+use crate::request::Request;
 use receiver::Receiver;
 use sender::Sender;
 

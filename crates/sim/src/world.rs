@@ -10,7 +10,7 @@ use narrows_units::{Dscp, Instant};
 use crate::app::{App, Happened};
 use crate::connection::{Connection, Timers};
 use crate::edge::Edges;
-use crate::ends::{Ends, Request};
+use crate::ends::Ends;
 use crate::event::Event;
 use crate::flow_stats::{FlowStats, OptionalInstant};
 use crate::host_config::{DATA, HostConfig, RECEIVER, SERVICE};
@@ -19,6 +19,7 @@ use crate::network::{Host, Network};
 use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt, call_way};
 use crate::port::Port;
 use crate::probe::Probes;
+use crate::request::Request;
 
 /// Request of an application: data to carry from one host to another.
 #[derive(Clone, Copy, Debug)]

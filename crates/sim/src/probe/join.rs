@@ -8,8 +8,8 @@ use super::flows::Flows;
 use super::series::Samples;
 use super::transfers::Transfers;
 use super::{Datagrams, Probes};
-use crate::edge::Arrivals;
 use crate::parts::Parts;
+use crate::path_split::Arrivals;
 
 /// Puts `ends` of `parts` together, in their order.
 pub(crate) fn join(parts: &Parts, mut ends: Vec<PartEnd>) -> PartEnd {
