@@ -18,7 +18,7 @@ use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{Host, Network};
 use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt, call_way};
 use crate::port::Port;
-use crate::probe::Probes;
+use crate::probe::{PartEnd, ProbePlan, Probes, Sight};
 use crate::request::Request;
 
 /// Request of an application: data to carry from one host to another.
@@ -110,6 +110,23 @@ impl World {
     pub(crate) fn add_app(&mut self, app: Box<dyn App>) -> AppId {
         self.apps.push(Some(app));
         AppId::of(self.apps.len() - 1)
+    }
+
+    /// Sets up what is to be recorded, before time passes.
+    pub(crate) fn watch(&mut self, plan: ProbePlan) {
+        let Self { net, connections, edges, probes, .. } = self;
+        probes.watch(plan, &mut Sight { net, connections, edges });
+    }
+
+    /// The probe whose event it is looks at what there is.
+    fn probe(&mut self, probe: u32) {
+        let Self { net, connections, edges, probes, .. } = self;
+        probes.look(probe, &mut Sight { net, connections, edges });
+    }
+
+    /// Gives what was recorded, when time is over.
+    pub(crate) fn finish(self) -> PartEnd {
+        self.probes.end(self.net, self.connections, &self.edges)
     }
 
     /// Lets time pass until `end`. `go_on` is asked now and then.
@@ -338,7 +355,7 @@ impl World {
         let (generation, first) = (connection.generation, self.events.len());
         let mut port = Port {
             net: &mut self.net,
-            probes: &mut self.probes,
+            probe: &mut self.probes.ends,
             events: &mut self.events,
             label: &connection.labels[end],
             config: &self.configs[usize::from(connection.config[end])],
