@@ -5,53 +5,34 @@ use std::collections::BTreeMap;
 
 use narrows_scenario::calls::CallWay;
 use narrows_tcp::TcpEvent;
-use narrows_units::{Dscp, Instant};
+use narrows_units::Instant;
 
-use crate::app::{App, Happened};
 use crate::connection::{Connection, Timers};
 use crate::edge::Edges;
 use crate::ends::Ends;
 use crate::event::Event;
 use crate::flow_stats::{FlowStats, OptionalInstant};
 use crate::host_config::{DATA, HostConfig, RECEIVER, SERVICE};
-use crate::ids::{AppId, FlowId, HostId};
+use crate::ids::{AppId, FlowId};
 use crate::network::{Host, Network};
 use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt, call_way};
 use crate::port::Port;
 use crate::probe::{PartEnd, ProbePlan, Probes, Sight};
 use crate::request::Request;
+use crate::transfer::{Happened, Transfer};
 
-/// Request of an application: data to carry from one host to another.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Transfer {
-    /// The host with the data.
-    pub(crate) from: HostId,
-    /// The host that takes it.
-    pub(crate) to: HostId,
-    /// Size of the object; `u64::MAX` for a flow that does not end.
-    pub(crate) size: u64,
-    /// Bytes before the object: payload that is not part of its size.
-    pub(crate) header: u64,
-    /// Bytes of the receiver's request before any data, if the receiver opens; 0 for data at once.
-    pub(crate) request: u32,
-    /// Whether the receiver opens the connection (as a browser does) or the sender (as ns-2's agents do).
-    pub(crate) receiver_opens: bool,
-    /// Whether the sender closes after the last byte.
-    pub(crate) close: bool,
-    /// Settings of both ends, [`DATA`] first.
-    pub(crate) config: [u16; 2],
-    /// The codepoint of its packets.
-    pub(crate) dscp: Dscp,
-    /// Class in results.
-    pub(crate) class: u16,
-    /// Number of the user it belongs to, counted through all classes.
-    pub(crate) user: u32,
-    /// When the first connection for it was opened, if that was an earlier one.
-    pub(crate) first_attempt: Option<Instant>,
-    /// Connections for it that failed.
-    pub(crate) retries: u32,
-    /// The application's own number for it.
-    pub(crate) tag: u32,
+/// An application. It is called with the world it lives in.
+pub(crate) trait App {
+    /// The run begins; `me` is the application's place, for timers and transfers.
+    fn start(&mut self, world: &mut World, me: AppId);
+    /// A timer set with `token` is due.
+    fn wake(&mut self, world: &mut World, token: u32) {
+        let _ = (world, token);
+    }
+    /// Something happened to the connection at `place`, which the application numbered `tag`.
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
+        let _ = (world, place, tag, what);
+    }
 }
 
 /// A simulated world.

@@ -14,13 +14,13 @@ use narrows_wire::{FlowKey, Header, Proto, capture};
 
 use super::plan::Watched;
 use super::*;
-use crate::app::{App, Happened};
 use crate::host_config::{DATA, HostConfig};
 use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{LinkPlan, Network, QueuePlan};
 use crate::packet::{DATAGRAM, Label, PayloadKind, address};
 use crate::results::{Data, Results, Table};
-use crate::world::{Transfer, World};
+use crate::transfer::{Happened, Transfer};
+use crate::world::{App, World};
 
 fn at(s: f64) -> Instant {
     Instant::from_nanos((s * 1e9).round() as u64)
