@@ -86,6 +86,7 @@ impl Default for Timers {
 
 impl Timers {
     /// Whether a new event is needed to wake at `at`; it is then taken as queued.
+    #[inline]
     pub(crate) fn need(&mut self, at: Instant) -> bool {
         let need = at < self.near;
         if need {

@@ -1,4 +1,4 @@
-//! What was seen of a connection.
+//! Counts and instants of a connection: what came, when, and how long it was waited for.
 
 use narrows_units::{Duration, Instant};
 
@@ -88,6 +88,7 @@ impl FlowStats {
     }
 
     /// Data was delivered.
+    #[inline]
     pub(crate) fn took(&mut self, now: Instant, bytes: u64) {
         let stall = now.since(self.last_delivery);
         if self.delivered == 0 {

@@ -1,4 +1,4 @@
-//! The ends of a connection by number, and the settings of the hosts they are on.
+//! Numbers of the two ends of a connection, and settings of their hosts.
 
 use narrows_tcp::{Config, Handshake};
 

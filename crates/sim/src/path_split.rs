@@ -1,5 +1,5 @@
-//! The class of a connection, or of a flow of datagrams, that an edge divides: which way its packets take, and what of
-//! them arrived.
+//! Class of a connection or flow of datagrams that an edge divides: the way its packets take, and counts of those that
+//! arrived.
 
 use narrows_units::{Dscp, Instant};
 
@@ -25,8 +25,8 @@ pub(crate) struct PathSplit {
 }
 
 impl PathSplit {
-    /// A split whose packets of data are of `class`, 0 or 1, and after `left` of them of the second class. `ways` are the
-    /// routes and codepoints of the classes.
+    /// Makes a split whose packets of data are of `class`, 0 or 1, and after `left` of them of the second class. The
+    /// classes have `ways`, each a route and a codepoint.
     pub(crate) fn new(ways: [(RouteId, Dscp); 2], class: usize, left: u32) -> Self {
         Self {
             live: true,
@@ -40,22 +40,22 @@ impl PathSplit {
         }
     }
 
-    /// The same split, of a connection of this generation.
+    /// Gives the split to the connection of this generation.
     pub(crate) fn of_generation(self, generation: u32) -> Self {
         Self { generation, ..self }
     }
 
-    /// Whether the place belongs to a connection that is split.
+    /// Tells whether the place belongs to a connection that is split.
     pub(crate) const fn is_live(&self) -> bool {
         self.live
     }
 
-    /// The route and codepoint of the packets it sends now.
+    /// Route and codepoint of the packets it sends now.
     pub(crate) const fn way(&self) -> (RouteId, Dscp) {
         self.now
     }
 
-    /// A packet of data is about to be sent: its route and codepoint.
+    /// Counts a packet of data that is about to be sent, and gives its route and codepoint.
     pub(crate) fn sends(&mut self) -> (RouteId, Dscp) {
         if self.left == 0 {
             return self.then;
@@ -66,7 +66,7 @@ impl PathSplit {
         self.now
     }
 
-    /// A packet for the receiver of the connection in this place is at its host: counts it in `seen`.
+    /// Counts, in `seen`, a packet that has come to the host of the receiver.
     pub(crate) fn arrived(&mut self, packet: &Packet, seen: &mut Arrivals) {
         let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };
         if !self.live || self.generation != packet.label.generation {

@@ -96,6 +96,7 @@ struct Datagrams {
 #[derive(Debug, Default)]
 pub(crate) struct Probes {
     plan: ProbePlan,
+    /// Counts of what ends tell as packets come and go.
     pub(crate) ends: EndProbe,
     flows: Flows,
     transfers: Transfers,
@@ -210,7 +211,7 @@ pub(crate) fn plan(scenario: &Scenario) -> ProbePlan {
     ProbePlan::of(scenario)
 }
 
-/// What probes look at when they look at the whole.
+/// Parts of a world that probes look at when a slice, an epoch or the warm-up ends.
 pub(crate) struct Sight<'a> {
     pub(crate) net: &'a mut Network,
     pub(crate) connections: &'a mut [Connection],
@@ -218,7 +219,7 @@ pub(crate) struct Sight<'a> {
 }
 
 impl Probes {
-    /// Makes ready for a part of `scenario`, and gives what it wants recorded of that.
+    /// Sets the probes up for a part of `scenario`, and gives the plan of what to record there.
     pub(crate) fn prepare(&mut self, scenario: &Scenario, part: Part<'_>) -> ProbePlan {
         self.ends.shares = Shares::new(scenario);
         if part.is_one_of_several() {
@@ -231,7 +232,7 @@ impl Probes {
         plan
     }
 
-    /// Sets up what is to be recorded, before time passes.
+    /// Begins to record what `plan` says. To be called before time passes.
     pub(crate) fn watch(&mut self, plan: ProbePlan, sight: &mut Sight<'_>) {
         let net = &mut *sight.net;
         for link in &plan.links {
@@ -263,7 +264,7 @@ impl Probes {
         }
     }
 
-    /// The next of a kind after `now`.
+    /// Schedules the next probe of a kind after `now`.
     fn again(&self, probe: u32, now: Instant, net: &mut Network) {
         let plan = &self.plan;
         let length = match probe {
@@ -274,7 +275,7 @@ impl Probes {
         net.events.push(now + length.max(Duration::from_nanos(1)), Event::Probe(probe));
     }
 
-    /// The probe whose event it is looks.
+    /// Lets the probe look whose event it is.
     pub(crate) fn look(&mut self, probe: u32, sight: &mut Sight<'_>) {
         let Sight { net, connections, .. } = sight;
         let now = net.now;

@@ -1,4 +1,4 @@
-//! What an application asks of an end.
+//! Requests of applications to ends.
 
 /// Request of an application to an end.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! What applications want carried, and what they hear of it.
+//! Transfers that applications ask for, and the news they hear of them.
 
 use narrows_units::{Dscp, Instant};
 

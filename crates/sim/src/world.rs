@@ -93,19 +93,19 @@ impl World {
         AppId::of(self.apps.len() - 1)
     }
 
-    /// Sets up what is to be recorded, before time passes.
+    /// Begins to record what `plan` says. To be called before time passes.
     pub(crate) fn watch(&mut self, plan: ProbePlan) {
         let Self { net, connections, edges, probes, .. } = self;
         probes.watch(plan, &mut Sight { net, connections, edges });
     }
 
-    /// The probe whose event it is looks at what there is.
+    /// Lets the probe look whose event it is.
     fn probe(&mut self, probe: u32) {
         let Self { net, connections, edges, probes, .. } = self;
         probes.look(probe, &mut Sight { net, connections, edges });
     }
 
-    /// Gives what was recorded, when time is over.
+    /// Gives the records of the run, when time is over.
     pub(crate) fn finish(self) -> PartEnd {
         self.probes.end(self.net, self.connections, &self.edges)
     }

@@ -1,4 +1,4 @@
-//! What packets of TFRC say (RFC 5348).
+//! Contents of packets of TFRC (RFC 5348).
 
 use narrows_units::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What ends of connections tell as packets come and go. It is counted without a look at the connection.
+//! Counts of what ends of connections tell as packets come and go, which need no look at the connection.
 
 use narrows_units::Instant;
 
@@ -11,7 +11,7 @@ use crate::host_config::DATA;
 /// Factors on the RTO up to 2^31.
 const BACKOFFS: usize = 32;
 
-/// What is counted as ends tell it.
+/// Counts of what ends tell.
 #[derive(Debug, Default)]
 pub(crate) struct EndProbe {
     /// Payload delivered in order, and how much of it when counting began.
@@ -34,7 +34,7 @@ impl EndProbe {
         self.shares.took(user_index, bytes);
     }
 
-    /// An end's timer has expired and backs off to this factor.
+    /// Counts an expiry of an end's timer, which backs off to this factor.
     #[inline]
     pub(crate) fn backed_off(&mut self, end: usize, backoff: u32) {
         if end == DATA {
@@ -47,12 +47,12 @@ impl EndProbe {
         self.delivered
     }
 
-    /// The same since counting began.
+    /// Payload delivered in order since counting began.
     pub(super) const fn counted(&self) -> u64 {
         self.delivered - self.delivered_before
     }
 
-    /// Counting begins.
+    /// Lets counting begin.
     pub(super) fn warm_up(&mut self, now: Instant) {
         self.users.warm_up(now);
         self.shares.warm_up();
@@ -72,7 +72,7 @@ impl EndProbe {
         }
     }
 
-    /// All parts are there.
+    /// Puts in order what all parts have recorded.
     pub(super) fn settle(&mut self) {
         self.shares.settle();
         self.repairs.settle();

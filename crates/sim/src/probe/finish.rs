@@ -34,7 +34,7 @@ impl core::fmt::Debug for PartEnd {
 }
 
 impl Probes {
-    /// Takes down what is recorded of a network, its connections and edges, when the run is over.
+    /// Takes down the state in which a run leaves a network, its connections and edges.
     pub(crate) fn end(mut self, mut net: Network, connections: Vec<Connection>, edges: &Edges) -> PartEnd {
         debug_assert_eq!(crate::conservation::check_conservation(&net), Ok(()), "at the end");
         let now = net.now;
