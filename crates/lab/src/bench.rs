@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail, ensure};
 
 use super::worker::browser::server_address;
-use super::worker::client::user_address;
+use super::worker::user::user_address;
 
 /// Folder in which `ip netns` keeps names.
 const NETNS: &str = "/run/netns";

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use narrows_machine::{Guest, Kernel, Machine, Release, Stream};
 use serde::{Deserialize, Serialize};
 
-use super::run::RunRecord;
+use super::record::RunRecord;
 use super::scenario::Scenario;
 use super::worker::{Say, Tick};
 

@@ -15,10 +15,10 @@ use narrows_plot::quantile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use calls::{CallLeg, CallRecord, records};
+pub use calls::records;
 pub use rows::{FIRST_ROWS, ROWS, Row, Unit, first, rows, transport_name};
 
-use super::run::RunRecord;
+use super::record::RunRecord;
 use super::scenario::{Scenario, Traffic};
 use super::worker::ObjectRecord;
 use super::worker::record::{ConnectRecord, PageRecord};

@@ -8,55 +8,25 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bench::{Bench, Room, SERVER, SERVER_PORT};
 use super::browser;
-use super::metrics::{CallRecord, records};
+use super::metrics::records;
 use super::middle::{self, Middle};
+use super::record::RunRecord;
 use super::scenario::Scenario;
 use super::worker::application::ApplicationSpec;
-use super::worker::browser::BrowserSpec;
 use super::worker::secure::{Identity, QuicSettings};
 use super::worker::{
-    CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec, Say,
-    ServerResult, ServerSpec, Tick,
+    BrowserSpec, CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec,
+    Say, ServerResult, ServerSpec, Tick,
 };
 
 /// Longest time for a worker to start or to finish.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Everything one run gave.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RunRecord {
-    /// Discipline in the box.
-    pub discipline: String,
-    /// The seed of sizes, starts and losses.
-    pub seed: u64,
-    /// Records of the users.
-    pub client: ClientResult,
-    /// Packets and delays of each call.
-    #[serde(default)]
-    pub calls: Vec<CallRecord>,
-    /// Cost of each group's way of fetching on the idle link; `None` where it could not be measured.
-    #[serde(default)]
-    pub costs: Vec<Option<Cost>>,
-    /// Counters of the server's kernel.
-    pub server: ServerResult,
-    /// Result of the emulated link.
-    pub emulator: EmulatorResult,
-    /// The box's last status, in its own words.
-    pub status: Value,
-    /// The box's status once a second, without what repeats: see [`sample`].
-    pub samples: Vec<Value>,
-    /// Once a second, how long a thread of the box waited for a CPU on average when it had something to do, in
-    /// milliseconds: the box's own lateness.
-    pub box_waits_ms: Vec<f64>,
-    /// CPU seconds of the box, where it is a process of its own.
-    pub cpu_s: Option<f64>,
-}
 
 /// Runs `discipline` once. With `capture`, both ends' packets are written there; `progress` is called about once a
 /// second; `stop` ends the run early with an error.

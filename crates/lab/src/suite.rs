@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::machines::{GuestJob, Machines};
 use super::metrics::{self, Spread, Values};
-use super::run::{RunRecord, run_one};
+use super::record::RunRecord;
+use super::run::run_one;
 use super::scenario::Scenario;
 use super::worker::Tick;
 use super::{bench, browser, middle};

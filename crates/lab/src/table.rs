@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::metrics::{Spread, Unit, first, rows};
 use super::suite::Outcome;
-use super::worker::client::user_address;
+use super::worker::user::user_address;
 
 /// Common name of a discipline; `None` if its own name is the common one.
 #[must_use]

@@ -2,7 +2,7 @@
 //! children of its own binary; they speak one JSON object a line on standard output and stop when standard input ends,
 //! so nothing outlives the lab.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -12,27 +12,31 @@ pub mod calls;
 pub mod capture;
 mod cdp;
 pub mod client;
+mod congestion_control;
 mod connection;
 mod content;
 pub mod emulator;
 mod fetch;
 mod http;
 pub mod idle;
+mod load;
 mod long;
 mod meter;
 mod pages;
 mod patience;
 pub mod quic;
 pub mod record;
+mod request;
 pub mod secure;
 pub mod server;
+pub mod user;
 mod visits;
 pub mod web;
 
 pub use capture::{CaptureResult, CaptureSpec};
-pub use client::ClientSpec;
 pub use emulator::{EmulatorResult, EmulatorSpec};
 pub use idle::Cost;
+pub use load::{BrowserSpec, ClientSpec};
 pub use record::{ClientResult, ObjectRecord};
 pub use server::{ServerResult, ServerSpec};
 
@@ -66,6 +70,17 @@ pub fn say<T: Serialize>(what: &Say<T>) {
     let mut out = std::io::stdout().lock();
     // A lab that no longer listens has gone; there is nobody left to tell.
     let _ = serde_json::to_writer(&mut out, what).map(|()| out.write_all(b"\n")).map(|_| out.flush());
+}
+
+/// Resolves when the lab lets go.
+async fn stdin_ends() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut sink = [0; 64];
+        while matches!(std::io::stdin().read(&mut sink), Ok(n) if n > 0) {}
+        let _ = tell.send(());
+    });
+    let _ = told.await;
 }
 
 /// Runs the worker called `role` with its JSON `spec` until it is done.

@@ -31,34 +31,8 @@ use narrows_units::{Dscp, Duration, Instant};
 use crate::build::{Groups, TrafficConfigs, derive};
 use crate::ids::{AppId, FlowId, HostId};
 use crate::parts::Part;
-use crate::world::{Transfer, World};
-
-/// Event in the life of a transfer, reported to its application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
-    /// The receiver has all data.
-    Delivered,
-    /// The sender has an acknowledgment of all data.
-    Acked,
-    /// The connection is closed at both ends: it may be retired.
-    Closed,
-    /// The connection failed after too many retries.
-    Failed,
-}
-
-/// An application. It is called with the world it lives in.
-pub(crate) trait App {
-    /// The run begins; `me` is the application's place, for timers and transfers.
-    fn start(&mut self, world: &mut World, me: AppId);
-    /// A timer set with `token` is due.
-    fn wake(&mut self, world: &mut World, token: u32) {
-        let _ = (world, token);
-    }
-    /// Something happened to the connection at `place`, which the application numbered `tag`.
-    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
-        let _ = (world, place, tag, what);
-    }
-}
+use crate::transfer::{Happened, Transfer};
+use crate::world::{App, World};
 
 /// Pause of a user after a connection failed, before the next attempt, as in the lab.
 const RETRY: Duration = Duration::from_secs(1);

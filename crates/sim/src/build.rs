@@ -4,19 +4,17 @@
 use core::ops::Range;
 
 use narrows_qdisc::{ShaperConfig, Side};
-use narrows_scenario::{
-    Link as LinkSetting, LinkDiscipline, Scenario, Service, Shaping, Topology, Traffic, Transport,
-};
+use narrows_scenario::{Link as LinkSetting, LinkDiscipline, Scenario, Shaping, Traffic, Transport};
 use narrows_tcp::Config;
 use narrows_units::{Instant, Rate};
 
-use crate::connection::HostConfig;
 use crate::edge::Edges;
+use crate::host_config::HostConfig;
 use crate::ids::{HostId, LinkId, NodeId, RouteId};
 use crate::link::Changing;
 use crate::loss::Loss;
 use crate::network::{LinkPlan, Network, QueuePlan, ShaperPlan};
-use crate::parts::Part;
+use crate::parts::{Part, behind};
 use crate::shaped::{Autorate, Rule, Shaped};
 use crate::timetable::Timetable;
 use crate::usage::Usage;
@@ -201,13 +199,6 @@ fn link_plan<'a>(
         }),
         shaper: shaper(scenario, link)?,
     })
-}
-
-/// The link whose rate changes and before which `link` stands: the only one that goes on from where it ends.
-pub(crate) fn behind<'a>(topology: &'a Topology, link: &LinkSetting) -> Option<(usize, &'a LinkSetting)> {
-    let mut on = topology.links.iter().enumerate().filter(|(_, l)| l.from == link.to && l.to != link.from);
-    let only = on.next().filter(|_| on.next().is_none());
-    only.filter(|(_, l)| l.service != Service::Constant)
 }
 
 /// Plan of the shaper before `link`. Fails if the shaper depends on a link behind and there is not exactly one with a

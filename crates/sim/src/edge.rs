@@ -6,11 +6,13 @@
 
 use fastrand::Rng;
 use narrows_scenario::{Policy, Topology};
-use narrows_units::{Dscp, Instant};
+use narrows_units::Dscp;
 
-use crate::connection::{Connection, DATA, HostConfig, RECEIVER};
+use crate::connection::Connection;
+use crate::host_config::{DATA, HostConfig, RECEIVER};
 use crate::ids::{FlowId, LinkId, NodeId, RouteId};
 use crate::packet::{Label, Packet};
+use crate::path_split::{Arrivals, PathSplit};
 
 /// Rule by which connections of one route are split.
 #[derive(Clone, Debug)]
@@ -19,45 +21,6 @@ struct Division {
     /// Routes of the classes.
     routes: [RouteId; 2],
     mark: Option<[Dscp; 2]>,
-}
-
-/// State of a connection or flow of datagrams that an edge splits.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PathSplit {
-    /// The place belongs to a connection that is split, of this generation.
-    live: bool,
-    generation: u32,
-    /// Packets of data it may still send in its class; then it is of the other.
-    left: u32,
-    now: (RouteId, Dscp),
-    then: (RouteId, Dscp),
-    /// Route and codepoint of the first class, and whether the class is recognised by route (else by codepoint).
-    first: (RouteId, Dscp),
-    by_route: bool,
-    /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at
-    /// once, in their order.
-    latest: (Instant, u32),
-}
-
-impl PathSplit {
-    /// A packet of data is about to be sent: its route and codepoint.
-    pub(crate) fn sends(&mut self) -> (RouteId, Dscp) {
-        if self.left == 0 {
-            return self.then;
-        }
-        if self.left < u32::MAX {
-            self.left -= 1;
-        }
-        self.now
-    }
-}
-
-/// Counts of packets that arrived on split connections.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Arrivals {
-    pub(crate) data: u64,
-    pub(crate) first_class: u64,
-    pub(crate) reordered: u64,
 }
 
 /// All edges, and the connections they divide.
@@ -116,9 +79,10 @@ impl Edges {
         self.connections[at] = PathSplit::default();
         let mss = u64::from(configs[usize::from(c.config[DATA])].tcp.mss.max(1));
         let Some(split) = self.divide(c.labels[DATA], c.size.div_ceil(mss)) else { return };
-        (c.labels[DATA].route, c.labels[DATA].dscp) = split.now;
-        c.labels[RECEIVER].dscp = split.now.1;
-        self.connections[at] = PathSplit { generation: c.generation, ..split };
+        let (route, dscp) = split.way();
+        (c.labels[DATA].route, c.labels[DATA].dscp) = (route, dscp);
+        c.labels[RECEIVER].dscp = dscp;
+        self.connections[at] = split.of_generation(c.generation);
     }
 
     /// A flow of datagrams begins, whose end nobody knows, with the ordinary route and its own codepoint: what is to be
@@ -138,39 +102,18 @@ impl Edges {
             Policy::Dscp(first) => (usize::from(own != first), u32::MAX),
         };
         let of = |class: usize| (division.routes[class], division.mark.map_or(own, |m| m[class]));
-        Some(PathSplit {
-            live: true,
-            generation: 0,
-            left,
-            now: of(class),
-            then: of(1),
-            first: of(0),
-            by_route: division.routes[0] != division.routes[1],
-            latest: (Instant::ZERO, 0),
-        })
+        Some(PathSplit::new([of(0), of(1)], class, left))
     }
 
     /// State of the connection at `place`; `None` if no edge splits it.
     pub(crate) fn of(&mut self, place: FlowId) -> Option<&mut PathSplit> {
-        self.connections.get_mut(place.index()).filter(|d| d.live)
+        self.connections.get_mut(place.index()).filter(|d| d.is_live())
     }
 
     /// A packet for a receiver is at its host.
     pub(crate) fn arrived(&mut self, packet: &Packet) {
-        let Some(d) = self.connections.get_mut(packet.label.flow.index()) else { return };
-        let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };
-        if !d.live || d.generation != packet.label.generation {
-            return;
+        if let Some(split) = self.connections.get_mut(packet.label.flow.index()) {
+            split.arrived(packet, &mut self.arrivals);
         }
-        let sent = (packet.sent, tcp.seq.0);
-        let (seen, known) = (&mut self.arrivals, d.latest);
-        seen.data += 1;
-        seen.first_class += u64::from(if d.by_route {
-            packet.label.route == d.first.0
-        } else {
-            packet.header.dscp == d.first.1
-        });
-        seen.reordered += u64::from(sent < known);
-        d.latest = known.max(sent);
     }
 }

@@ -6,23 +6,12 @@ use narrows_tcp::cc::CcEstimates;
 use narrows_tcp::{Config, Endpoint, EndpointCounters};
 use narrows_units::{Instant, SeqNum};
 
-use crate::connection::{DATA, HostConfig};
+use crate::host_config::{DATA, HostConfig};
 use crate::packet::{Packet, Sealed};
 use crate::port::Port;
 use crate::quic::QuicEnds;
+use crate::request::Request;
 use crate::tfrc::TfrcEnds;
-
-/// Request of an application to an end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Request {
-    Open,
-    /// Send this many bytes more; `u64::MAX` without end.
-    Write(u64),
-    /// Nothing more will be written.
-    Finish,
-    /// The connection is no longer needed.
-    Close,
-}
 
 /// Pair of ends. TCP's lie in the connection itself: there may be a million.
 #[derive(Debug)]

@@ -1,6 +1,8 @@
 //! A packet on its way: a box with its headers, where it comes from and goes to. Boxes are used again, so that a packet
 //! costs no allocation and moving it moves eight bytes.
 
+pub(crate) mod tfrc;
+
 use core::net::{IpAddr, Ipv6Addr};
 
 use narrows_scenario::calls::CallWay;
@@ -8,7 +10,7 @@ use narrows_units::{Dscp, Ecn, Instant};
 use narrows_wire::{FlowKey, Header, Proto, TcpHeader};
 
 use crate::ids::{FlowId, HostId, RouteId};
-use crate::tfrc::TfrcPacket;
+use tfrc::TfrcPacket;
 
 /// Owner, ends and route of a packet. All packets that one end of a connection sends start from one label.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@
 //! the two directions of one or if one's queue stands before the other. Nodes have no state, so bottlenecks that hang
 //! at one node may be parts of their own. The parts depend on the scenario alone, never on who simulates them.
 
-use narrows_scenario::{Scenario, Topology, Traffic};
+use narrows_scenario::{Link, Scenario, Service, Topology, Traffic};
 
 #[cfg(test)]
 mod tests;
@@ -43,8 +43,8 @@ impl Parts {
             ways(topology, traffic).for_each(|link| sets.join(at, entries + link));
         }
         for (at, link) in topology.links.iter().enumerate() {
-            let behind = crate::build::behind(topology, link).map(|(next, _)| next);
-            link.back.into_iter().chain(behind).for_each(|other| sets.join(entries + at, entries + other));
+            let next = behind(topology, link).map(|(next, _)| next);
+            link.back.into_iter().chain(next).for_each(|other| sets.join(entries + at, entries + other));
         }
         share_hosts(scenario, &mut sets);
         let mut roots: Vec<usize> = Vec::new();
@@ -96,6 +96,13 @@ fn ways(topology: &Topology, traffic: &Traffic) -> impl Iterator<Item = usize> {
         let divided = topology.divided(from, to).map_or_else(Vec::new, |(_, ways)| ways.concat());
         topology.route(from, to).unwrap_or_default().into_iter().chain(divided)
     })
+}
+
+/// The link whose rate changes and before which `link` stands: the only one that goes on from where it ends.
+pub(crate) fn behind<'a>(topology: &'a Topology, link: &Link) -> Option<(usize, &'a Link)> {
+    let mut on = topology.links.iter().enumerate().filter(|(_, l)| l.from == link.to && l.to != link.from);
+    let only = on.next().filter(|_| on.next().is_none());
+    only.filter(|(_, l)| l.service != Service::Constant)
 }
 
 /// Joins entries that have users on one host: user `u` sits on host `first + u` of a group, round and round.

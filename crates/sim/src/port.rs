@@ -4,17 +4,18 @@ use narrows_tcp::{Io, Segment, TcpEvent};
 use narrows_units::{Bytes, Ecn};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::connection::{DATA, FlowStats, HostConfig, RECEIVER};
-use crate::edge::PathSplit;
+use crate::flow_stats::FlowStats;
+use crate::host_config::{DATA, HostConfig, RECEIVER};
 use crate::network::Network;
 use crate::packet::{Label, NO_END, PayloadKind, Sealed};
-use crate::probe::Probes;
+use crate::path_split::PathSplit;
+use crate::probe::ends::EndProbe;
 
 /// Where an end's output goes: packets into the network, events to where they are counted, and those from which more
 /// follows to whoever looks after the connection.
 pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
-    pub(crate) probes: &'a mut Probes,
+    pub(crate) probe: &'a mut EndProbe,
     pub(crate) events: &'a mut Vec<TcpEvent>,
     /// Label of the packets it sends.
     pub(crate) label: &'a Label,
@@ -37,7 +38,7 @@ impl Port<'_> {
             TcpEvent::Delivered { bytes }
                 if self.end == RECEIVER && self.stats.delivered + bytes < self.size =>
             {
-                self.probes.took(self.net.now, self.user_index, bytes);
+                self.probe.took(self.net.now, self.user_index, bytes);
                 self.stats.took(self.net.now, bytes);
                 true
             }
@@ -46,12 +47,12 @@ impl Port<'_> {
                 true
             }
             TcpEvent::FastRetransmit | TcpEvent::TailProbe => {
-                self.probes.repairs.note(self.net.now, self.label, event);
+                self.probe.repairs.note(self.net.now, self.label, event);
                 true
             }
             TcpEvent::Timeout { backoff } => {
-                self.probes.repairs.note(self.net.now, self.label, event);
-                self.probes.backed_off(self.end, backoff);
+                self.probe.repairs.note(self.net.now, self.label, event);
+                self.probe.backed_off(self.end, backoff);
                 true
             }
             TcpEvent::RttSample(_) | TcpEvent::Recovered | TcpEvent::EcnReduced => true,

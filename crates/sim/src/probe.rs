@@ -6,6 +6,7 @@
 
 mod bursts;
 mod calls;
+pub(crate) mod ends;
 mod epochs;
 mod finish;
 mod flows;
@@ -28,44 +29,41 @@ use narrows_scenario::Scenario;
 use narrows_tcp::TcpEvent;
 use narrows_units::{Duration, Instant};
 
-use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
-use crate::edge::Arrivals;
+use crate::connection::Connection;
+use crate::edge::Edges;
 use crate::event::Event;
+use crate::flow_stats::NO_ROW;
+use crate::host_config::RECEIVER;
 use crate::ids::FlowId;
+use crate::network::Network;
 use crate::packet::Packet;
 use crate::parts::Part;
+use crate::path_split::Arrivals;
 use crate::statistics::Histogram;
 use crate::tap::Lost;
-use crate::world::World;
 
 pub use finish::PartEnd;
-#[cfg(test)]
-use finish::finish;
-pub(crate) use finish::{end, report};
+pub(crate) use finish::report;
 pub(crate) use join::join;
+pub(crate) use plan::ProbePlan;
 
 use bursts::Bursts;
 use calls::Calls;
+use ends::EndProbe;
 use epochs::Epochs;
 use flows::Flows;
 use links::LinkProbe;
 use pages::PageLoads;
-use plan::ProbePlan;
-use repairs::Repairs;
 use series::Samples;
 use shares::Shares;
 use tally::Tallies;
 use transfers::Transfers;
-use users::Users;
 
 /// Tokens of [`Event::Probe`].
 const WARM_UP: u32 = 0;
 const SLICE: u32 = 1;
 const EPOCH: u32 = 2;
 const SAMPLE: u32 = 3;
-
-/// Factors on the RTO up to 2^31.
-const BACKOFFS: usize = 32;
 
 /// Number of connections that have data due, summed over time.
 #[derive(Debug, Default)]
@@ -98,12 +96,12 @@ struct Datagrams {
 #[derive(Debug, Default)]
 pub(crate) struct Probes {
     plan: ProbePlan,
+    /// Counts of what ends tell as packets come and go.
+    pub(crate) ends: EndProbe,
     flows: Flows,
     transfers: Transfers,
     /// Page loads, reported by applications.
     pub(crate) pages: PageLoads,
-    users: Users,
-    shares: Shares,
     epochs: Epochs,
     bursts: Bursts,
     samples: Samples,
@@ -111,16 +109,9 @@ pub(crate) struct Probes {
     /// Sums over closed connections, and over all when counting began.
     gone: Tallies,
     before: Tallies,
-    /// Payload delivered in order, and how much of it when counting began.
-    delivered: u64,
-    delivered_before: u64,
     /// Payload that came to takers, what they had already included, and how much of it when counting began.
     pub(crate) arrived: u64,
-    /// Log of timeouts, fast retransmits and probes of senders, if wanted.
-    pub(crate) repairs: Repairs,
     arrived_before: u64,
-    /// Expiries of data senders' timers by the factor's logarithm.
-    backoffs: [u64; BACKOFFS],
     due: Due,
     /// Times from an application's write to a connection with nothing to deliver until delivery, nanoseconds.
     writes: Histogram,
@@ -130,7 +121,7 @@ pub(crate) struct Probes {
 
 impl Probes {
     pub(crate) fn opened(&mut self, place: FlowId, c: &mut Connection) {
-        c.user_index = self.users.opened(c);
+        c.user_index = self.ends.users.opened(c.user, c.stats.first_attempt);
         // A connection without an object will be written to later, so it counts as a flow.
         if c.size == u64::MAX || c.object() == 0 {
             self.flows.opened(place, c);
@@ -151,28 +142,12 @@ impl Probes {
         }
     }
 
-    /// Counts bytes that a user got.
-    #[inline]
-    pub(crate) fn took(&mut self, now: Instant, user_index: u32, bytes: u64) {
-        self.delivered += bytes;
-        self.users.took(now, user_index);
-        self.shares.took(user_index, bytes);
-    }
-
-    /// An end's timer has expired and backs off to this factor.
-    #[inline]
-    pub(crate) fn backed_off(&mut self, end: usize, backoff: u32) {
-        if end == DATA {
-            self.backoffs[backoff.max(1).ilog2() as usize] += 1;
-        }
-    }
-
     /// Counts an event of an end; `c` is as it was before the transfer's own counts are changed.
     #[inline]
     pub(crate) fn on_event(&mut self, now: Instant, end: usize, event: TcpEvent, c: &Connection) {
         match event {
             TcpEvent::Delivered { bytes } if end == RECEIVER => {
-                self.took(now, c.user_index, bytes);
+                self.ends.took(now, c.user_index, bytes);
                 if c.stats.delivered + bytes >= c.size && !c.stats.failed {
                     if c.stats.written {
                         self.writes.add(now.since(c.stats.due_since).as_nanos());
@@ -180,8 +155,8 @@ impl Probes {
                     self.served(now, c);
                 }
             }
-            TcpEvent::Timeout { backoff } => self.backed_off(end, backoff),
-            TcpEvent::Established => self.users.connected(now, c.user_index),
+            TcpEvent::Timeout { backoff } => self.ends.backed_off(end, backoff),
+            TcpEvent::Established => self.ends.users.connected(now, c.user_index),
             TcpEvent::Failed if !c.stats.failed && c.stats.delivered < c.size => self.served(now, c),
             _ => {}
         }
@@ -221,13 +196,13 @@ impl Probes {
 
     fn wants(&mut self, now: Instant, c: &Connection) {
         self.due.pass(now).connections += 1;
-        self.users.wants(now, c);
+        self.ends.users.wants(now, c.user_index, c.stats.retries);
     }
 
     /// Nothing is due any more on a connection on which something was.
     fn served(&mut self, now: Instant, c: &Connection) {
         self.due.pass(now).connections -= 1;
-        self.users.served(now, c.user_index);
+        self.ends.users.served(now, c.user_index);
     }
 }
 
@@ -236,111 +211,109 @@ pub(crate) fn plan(scenario: &Scenario) -> ProbePlan {
     ProbePlan::of(scenario)
 }
 
-/// Sets up what `scenario` wants recorded of a part. To be called before the world runs.
-pub(crate) fn begin(world: &mut World, scenario: &Scenario, part: Part<'_>) {
-    let probes = &mut world.probes;
-    probes.shares = Shares::new(scenario);
-    if part.is_one_of_several() {
-        probes.shares.keep_all();
-        probes.flows.keep_all();
-        probes.transfers.keep_ends();
-    }
-    let mut plan = ProbePlan::of(scenario);
-    plan.capture.retain(|link| part.has_link(*link));
-    world.watch(plan);
+/// Parts of a world that probes look at when a slice, an epoch or the warm-up ends.
+pub(crate) struct Sight<'a> {
+    pub(crate) net: &'a mut Network,
+    pub(crate) connections: &'a mut [Connection],
+    pub(crate) edges: &'a mut Edges,
 }
 
-impl World {
-    /// Sets up what is to be recorded, before the world runs.
-    pub(crate) fn watch(&mut self, plan: ProbePlan) {
+impl Probes {
+    /// Sets the probes up for a part of `scenario`, and gives the plan of what to record there.
+    pub(crate) fn prepare(&mut self, scenario: &Scenario, part: Part<'_>) -> ProbePlan {
+        self.ends.shares = Shares::new(scenario);
+        if part.is_one_of_several() {
+            self.ends.shares.keep_all();
+            self.flows.keep_all();
+            self.transfers.keep_ends();
+        }
+        let mut plan = ProbePlan::of(scenario);
+        plan.capture.retain(|link| part.has_link(*link));
+        plan
+    }
+
+    /// Begins to record what `plan` says. To be called before time passes.
+    pub(crate) fn watch(&mut self, plan: ProbePlan, sight: &mut Sight<'_>) {
+        let net = &mut *sight.net;
         for link in &plan.links {
-            self.net.links[link.link.index()].waits = Some(Box::default());
+            net.links[link.link.index()].waits = Some(Box::default());
         }
         for at in &plan.capture {
-            self.net.capture(plan.links[*at].link);
+            net.capture(plan.links[*at].link);
         }
         let warmup = plan.warmup;
         if plan.bursts {
-            self.net.tap.tell_segments(plan.mss);
+            net.tap.tell_segments(plan.mss);
         }
-        self.probes.repairs.on = plan.repairs;
+        self.ends.repairs.on = plan.repairs;
         let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
-        self.probes.calls = Calls::new(warmup, plan.calls_until);
-        self.probes.plan = plan;
+        self.calls = Calls::new(warmup, plan.calls_until);
+        self.plan = plan;
         if samples {
-            self.net.events.push(Instant::ZERO, Event::Probe(SAMPLE));
+            net.events.push(Instant::ZERO, Event::Probe(SAMPLE));
         }
         if warmup > Instant::ZERO {
-            self.net.events.push(warmup, Event::Probe(WARM_UP));
+            net.events.push(warmup, Event::Probe(WARM_UP));
         } else {
             // At once: what applications do at the start counts.
-            self.warm_up();
+            self.warm_up(sight);
         }
-        self.again(SLICE, warmup);
+        self.again(SLICE, warmup, sight.net);
         if epochs {
-            self.again(EPOCH, warmup);
+            self.again(EPOCH, warmup, sight.net);
         }
     }
 
-    /// The next of a kind after `now`.
-    fn again(&mut self, probe: u32, now: Instant) {
-        let plan = &self.probes.plan;
+    /// Schedules the next probe of a kind after `now`.
+    fn again(&self, probe: u32, now: Instant, net: &mut Network) {
+        let plan = &self.plan;
         let length = match probe {
             SLICE => plan.slice,
             EPOCH => plan.epoch.unwrap_or(plan.slice),
             _ => plan.interval,
         };
-        self.net.events.push(now + length.max(Duration::from_nanos(1)), Event::Probe(probe));
+        net.events.push(now + length.max(Duration::from_nanos(1)), Event::Probe(probe));
     }
 
-    /// A probe looks at the world.
-    pub(crate) fn probe(&mut self, probe: u32) {
-        let now = self.now();
-        self.net.catch_up(self.net.events.since());
-        debug_assert_eq!(crate::conservation::check_conservation(&self.net), Ok(()), "at {now:?}");
-        let probes = &mut self.probes;
+    /// Lets the probe look whose event it is.
+    pub(crate) fn look(&mut self, probe: u32, sight: &mut Sight<'_>) {
+        let Sight { net, connections, .. } = sight;
+        let now = net.now;
+        net.catch_up(net.events.since());
+        debug_assert_eq!(crate::conservation::check_conservation(net), Ok(()), "at {now:?}");
         match probe {
-            WARM_UP => return self.warm_up(),
+            WARM_UP => return self.warm_up(sight),
             SLICE => {
-                probes.flows.end_slice(now, &self.connections, probes.delivered);
-                probes.shares.end_slice(&probes.users);
+                self.flows.end_slice(now, connections, self.ends.delivered());
+                self.ends.shares.end_slice(&self.ends.users);
             }
-            EPOCH => probes.epochs.end(now, &self.connections),
-            _ => probes.samples.take(&probes.plan, &self.net, &probes.flows, &self.connections),
+            EPOCH => self.epochs.end(now, connections),
+            _ => self.samples.take(&self.plan, net, &self.flows, connections),
         }
-        self.again(probe, now);
+        self.again(probe, now, net);
     }
 
     /// Counting begins.
-    fn warm_up(&mut self) {
-        let now = self.now();
-        let probes = &mut self.probes;
-        probes.before = probes.gone.clone();
-        for (place, c) in (0..).zip(&self.connections).filter(|(_, c)| c.live) {
-            probes.before.add(
-                c,
-                self.net.tap.lost_of(FlowId(place), c.generation).packets(),
-                &probes.plan.groups,
-            );
+    fn warm_up(&mut self, sight: &mut Sight<'_>) {
+        let Sight { net, connections, edges } = sight;
+        let now = net.now;
+        self.before = self.gone.clone();
+        for (place, c) in (0..).zip(connections.iter()).filter(|(_, c)| c.live) {
+            self.before.add(c, net.tap.lost_of(FlowId(place), c.generation).packets(), &self.plan.groups);
         }
-        probes.links.warm_up(&probes.plan, &mut self.net);
-        self.net.tap.datagrams_lost.fill(0);
-        let tap = &self.net.tap;
-        probes.flows.warm_up(now, &mut self.connections, &|place, generation| {
-            tap.lost_of(place, generation).packets()
-        });
-        probes.flows.begin_slice(now, &self.connections, probes.delivered);
-        probes.users.warm_up(now);
-        probes.shares.warm_up();
-        self.edges.arrivals = Arrivals::default();
-        if probes.plan.epoch.is_some() {
-            probes.epochs.begin(now, &self.connections);
+        self.links.warm_up(&self.plan, net);
+        net.tap.datagrams_lost.fill(0);
+        let tap = &net.tap;
+        self.flows.warm_up(now, connections, &|place, generation| tap.lost_of(place, generation).packets());
+        self.flows.begin_slice(now, connections, self.ends.delivered());
+        self.ends.warm_up(now);
+        edges.arrivals = Arrivals::default();
+        if self.plan.epoch.is_some() {
+            self.epochs.begin(now, connections);
         }
-        probes.delivered_before = probes.delivered;
-        probes.arrived_before = probes.arrived;
-        probes.backoffs = [0; BACKOFFS];
-        probes.due.pass(now).sum = 0;
-        probes.writes.clear();
-        probes.datagrams = Datagrams::default();
+        self.arrived_before = self.arrived;
+        self.due.pass(now).sum = 0;
+        self.writes.clear();
+        self.datagrams = Datagrams::default();
     }
 }

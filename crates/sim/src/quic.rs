@@ -5,10 +5,11 @@ use narrows_tcp::{EndpointCounters, TcpEvent};
 use narrows_units::{Bytes, Ecn, Instant};
 use narrows_wire::{Header, QuicPacket};
 
-use crate::connection::{DATA, OptionalInstant};
-use crate::ends::Request;
+use crate::flow_stats::OptionalInstant;
+use crate::host_config::DATA;
 use crate::packet::{BULK_FROM, PayloadKind, Sealed};
 use crate::port::{Port, left};
+use crate::request::Request;
 
 /// IPv4 and UDP headers.
 const HEADERS: u64 = 28;

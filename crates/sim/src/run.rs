@@ -68,12 +68,13 @@ pub fn run_part(
     for app in crate::app::apps(scenario, &groups, &configs, seed, part) {
         world.add_app(app);
     }
-    crate::probe::begin(&mut world, scenario, part);
+    let plan = world.probes.prepare(scenario, part);
+    world.watch(plan);
     let end = Instant::default() + scenario.duration;
     if world.run(end, go_on).is_break() {
         return Err(RunError::Stopped);
     }
-    Ok(crate::probe::end(world))
+    Ok(world.finish())
 }
 
 /// Makes the results of a run of what its parts have recorded, in their order.

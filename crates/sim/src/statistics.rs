@@ -21,6 +21,14 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// Adds numbers one by one; a list that ends has zeros behind it.
+pub(crate) fn add_each(sums: &mut Vec<u64>, more: &[u64]) {
+    sums.resize(sums.len().max(more.len()), 0);
+    for (sum, n) in sums.iter_mut().zip(more) {
+        *sum += n;
+    }
+}
+
 /// Jain's fairness index, (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has all. All zero is fair only in
 /// name: 0.
 pub(crate) fn jain(shares: &[u64]) -> f64 {

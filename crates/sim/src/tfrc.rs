@@ -9,51 +9,15 @@ mod receiver;
 mod sender;
 
 use narrows_tcp::{EndpointCounters, TcpEvent};
-use narrows_units::{Bytes, Duration, Ecn, Instant};
+use narrows_units::{Bytes, Ecn, Instant};
 
-use crate::connection::DATA;
-use crate::ends::Request;
+use crate::host_config::DATA;
+use crate::packet::tfrc::{Data, Feedback, TfrcPacket};
 use crate::packet::{NO_END, PayloadKind, Sealed};
 use crate::port::{BARE_HEADERS, Port};
+use crate::request::Request;
 use receiver::Receiver;
 use sender::Sender;
-
-/// Fields of a data packet (section 3.2.1).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Data {
-    seq: u64,
-    /// Payload, bytes.
-    size: u32,
-    sent: Instant,
-    /// The sender's round trip, zero before it has one.
-    rtt: Duration,
-}
-
-/// Fields of a feedback packet (section 3.2.2).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Feedback {
-    /// When the latest packet was sent that had come, and for how long that has been kept.
-    of: Instant,
-    delay: Duration,
-    /// Bytes a second that came, X_recv.
-    received: f64,
-    /// Loss events a packet, p.
-    loss: f64,
-}
-
-/// A packet of TFRC.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TfrcPacket {
-    Data(Data),
-    Feedback(Feedback),
-}
-
-impl TfrcPacket {
-    /// Payload, bytes.
-    pub(crate) fn payload(&self) -> u64 {
-        if let Self::Data(data) = self { data.size.into() } else { 0 }
-    }
-}
 
 /// The two ends of a TFRC flow.
 #[derive(Debug)]

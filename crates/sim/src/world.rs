@@ -5,52 +5,34 @@ use std::collections::BTreeMap;
 
 use narrows_scenario::calls::CallWay;
 use narrows_tcp::TcpEvent;
-use narrows_units::{Dscp, Instant};
+use narrows_units::Instant;
 
-use crate::app::{App, Happened};
-use crate::connection::{
-    Connection, DATA, FlowStats, HostConfig, OptionalInstant, RECEIVER, SERVICE, Timers,
-};
+use crate::connection::{Connection, Timers};
 use crate::edge::Edges;
-use crate::ends::{Ends, Request};
+use crate::ends::Ends;
 use crate::event::Event;
-use crate::ids::{AppId, FlowId, HostId};
+use crate::flow_stats::{FlowStats, OptionalInstant};
+use crate::host_config::{DATA, HostConfig, RECEIVER, SERVICE};
+use crate::ids::{AppId, FlowId};
 use crate::network::{Host, Network};
 use crate::packet::{DATAGRAM, Label, OPAQUE_PORT, Packet, PayloadKind, Pkt, call_way};
 use crate::port::Port;
-use crate::probe::Probes;
+use crate::probe::{PartEnd, ProbePlan, Probes, Sight};
+use crate::request::Request;
+use crate::transfer::{Happened, Transfer};
 
-/// Request of an application: data to carry from one host to another.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Transfer {
-    /// The host with the data.
-    pub(crate) from: HostId,
-    /// The host that takes it.
-    pub(crate) to: HostId,
-    /// Size of the object; `u64::MAX` for a flow that does not end.
-    pub(crate) size: u64,
-    /// Bytes before the object: payload that is not part of its size.
-    pub(crate) header: u64,
-    /// Bytes of the receiver's request before any data, if the receiver opens; 0 for data at once.
-    pub(crate) request: u32,
-    /// Whether the receiver opens the connection (as a browser does) or the sender (as ns-2's agents do).
-    pub(crate) receiver_opens: bool,
-    /// Whether the sender closes after the last byte.
-    pub(crate) close: bool,
-    /// Settings of both ends, [`DATA`] first.
-    pub(crate) config: [u16; 2],
-    /// The codepoint of its packets.
-    pub(crate) dscp: Dscp,
-    /// Class in results.
-    pub(crate) class: u16,
-    /// Number of the user it belongs to, counted through all classes.
-    pub(crate) user: u32,
-    /// When the first connection for it was opened, if that was an earlier one.
-    pub(crate) first_attempt: Option<Instant>,
-    /// Connections for it that failed.
-    pub(crate) retries: u32,
-    /// The application's own number for it.
-    pub(crate) tag: u32,
+/// An application. It is called with the world it lives in.
+pub(crate) trait App {
+    /// The run begins; `me` is the application's place, for timers and transfers.
+    fn start(&mut self, world: &mut World, me: AppId);
+    /// A timer set with `token` is due.
+    fn wake(&mut self, world: &mut World, token: u32) {
+        let _ = (world, token);
+    }
+    /// Something happened to the connection at `place`, which the application numbered `tag`.
+    fn happened(&mut self, world: &mut World, place: FlowId, tag: u32, what: Happened) {
+        let _ = (world, place, tag, what);
+    }
 }
 
 /// A simulated world.
@@ -109,6 +91,23 @@ impl World {
     pub(crate) fn add_app(&mut self, app: Box<dyn App>) -> AppId {
         self.apps.push(Some(app));
         AppId::of(self.apps.len() - 1)
+    }
+
+    /// Begins to record what `plan` says. To be called before time passes.
+    pub(crate) fn watch(&mut self, plan: ProbePlan) {
+        let Self { net, connections, edges, probes, .. } = self;
+        probes.watch(plan, &mut Sight { net, connections, edges });
+    }
+
+    /// Lets the probe look whose event it is.
+    fn probe(&mut self, probe: u32) {
+        let Self { net, connections, edges, probes, .. } = self;
+        probes.look(probe, &mut Sight { net, connections, edges });
+    }
+
+    /// Gives the records of the run, when time is over.
+    pub(crate) fn finish(self) -> PartEnd {
+        self.probes.end(self.net, self.connections, &self.edges)
     }
 
     /// Lets time pass until `end`. `go_on` is asked now and then.
@@ -337,7 +336,7 @@ impl World {
         let (generation, first) = (connection.generation, self.events.len());
         let mut port = Port {
             net: &mut self.net,
-            probes: &mut self.probes,
+            probe: &mut self.probes.ends,
             events: &mut self.events,
             label: &connection.labels[end],
             config: &self.configs[usize::from(connection.config[end])],

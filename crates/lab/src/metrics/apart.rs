@@ -4,7 +4,7 @@ use narrows_scenario::{Http, Transport};
 
 use super::rows::{BY_HTTP, BY_TRANSPORT, Row, http_word};
 use super::{Table, Values, traffic};
-use crate::run::RunRecord;
+use crate::record::RunRecord;
 use crate::scenario::{Scenario, Traffic};
 use crate::worker::ClientResult;
 

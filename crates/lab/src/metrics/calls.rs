@@ -3,34 +3,11 @@
 use narrows_plot::quantile;
 use narrows_scenario::calls::{CallWay, Heard, Jitter, LAST, is_good};
 use narrows_units::Duration;
-use serde::{Deserialize, Serialize};
 
 use super::{P50, P95, P99, Table, sorted};
+use crate::record::{CallLeg, CallRecord};
 use crate::scenario::Scenario;
-use crate::worker::calls::{CallEnd, CallEnds};
-
-/// One call.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct CallRecord {
-    /// Number of the user by the address.
-    pub user: u32,
-    /// Packets to the user.
-    pub down: CallLeg,
-    /// Packets from the user.
-    pub up: CallLeg,
-}
-
-/// One way of a call: packets sent after the warm-up and a second before the end or earlier.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct CallLeg {
-    /// Number of packets.
-    pub sent: u64,
-    /// Delay of each packet that arrived, beyond propagation, in milliseconds and the order of arrival.
-    pub added_ms: Vec<f64>,
-    /// Interarrival jitter (RFC 3550), its mean over packets; `None` of fewer than two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jitter_s: Option<f64>,
-}
+use crate::worker::record::{CallEnd, CallEnds};
 
 impl CallLeg {
     fn loss(&self) -> Option<f64> {

@@ -178,7 +178,7 @@ fn pages_by_hand() {
 
 #[test]
 fn calls_by_hand() {
-    use crate::worker::calls::{CallEnd, CallEnds};
+    use crate::worker::record::{CallEnd, CallEnds};
     let s = scenario_of(
         "rtt='100ms'\nwarmup='2s'\n[[traffic]]\nkind='long'\nflows=3\n\
          [[traffic]]\nkind='calls'\nflows=2\nbeside='long'",

@@ -5,7 +5,7 @@
 //! nothing, and acknowledgments beyond those an idle link needs.
 
 use super::Table;
-use crate::run::RunRecord;
+use crate::record::RunRecord;
 use crate::scenario::Scenario;
 
 /// Bytes on the link and of use, and the waste where the idle link was measured.

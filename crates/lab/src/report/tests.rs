@@ -7,7 +7,7 @@ use narrows_testing::browser::{Scheme, ask};
 
 use super::*;
 use crate::metrics::{FIRST_ROWS, Spread};
-use crate::run::RunRecord;
+use crate::record::RunRecord;
 use crate::scenario::Scenario;
 use crate::suite::{DisciplineOutcome, RunOutcome};
 use crate::worker::ObjectRecord;

@@ -2,33 +2,21 @@
 //! cookies, connections or sessions of the one before. Times are the browser's own (Navigation and Resource Timing).
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use narrows_scenario::Http;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cdp::Cdp;
-use super::client::{Life, RETRY, Run, object_end, pause};
 use super::content::page_path;
+use super::load::{Life, RETRY, Run, object_end, pause};
 use super::record::{ConnectRecord, PageRecord, PartRecord};
 use super::secure::HOST;
 use super::web::WEB_PORT;
-
-/// Settings of the browsers.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BrowserSpec {
-    /// The program.
-    pub program: String,
-    /// Folder in which each browser has a profile.
-    pub dir: PathBuf,
-    /// SHA-256 of the server's public key, which browsers accept.
-    pub spki_sha256: Vec<u8>,
-}
 
 /// The server's address for one browser. A browser cannot be told from which address to speak, but a route can: so each
 /// knows the server by another.

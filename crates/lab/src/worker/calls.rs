@@ -20,9 +20,9 @@ use nix::cmsg_space;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
-use serde::{Deserialize, Serialize};
 
-use super::client::{rng, user_address};
+use super::record::{CallEnd, CallEnds};
+use super::user::{rng, user_address};
 use crate::scenario::Calls;
 
 /// The server's port for the first entry's calls; the next have the next.
@@ -33,24 +33,6 @@ pub(super) const PORTS: u16 = 1000;
 const HEADERS: usize = 28;
 /// Longest sleep: how soon a thread hears that it is no longer wanted.
 const NAP: Duration = Duration::from_millis(50);
-
-/// Packets an end of a call sent and got. Times are of the machine's clock, nanoseconds since 1970.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct CallEnd {
-    /// When packets were sent.
-    pub sent: Vec<u64>,
-    /// When packets that came had been sent, and how long they took, nanoseconds.
-    pub came: Vec<(u64, u64)>,
-}
-
-/// Packets of all calls at one side.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct CallEnds {
-    /// When the load began; zero at the server, which does not know.
-    pub began: u64,
-    /// Counts of each call, by its number.
-    pub ends: Vec<CallEnd>,
-}
 
 /// First bytes of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,134 +1,31 @@
 //! The users: closed loops of objects over new connections, and flows that last the whole run.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
-use super::browser::{Browser, BrowserSpec, browse};
+use super::browser::{Browser, browse};
 use super::calls::Caller;
-use super::connection::Ways;
+use super::congestion_control::congestion_control;
 use super::fetch::{Who, objects};
+use super::load::{ClientSpec, Life, Run, users};
 use super::long::long;
 use super::meter::{Gauge, Meter};
 use super::pages::{Reader, pages};
-use super::patience::Patience;
-use super::record::{ClientResult, LongRecord, ObjectRecord, PageRecord, VisitRecord};
-use super::secure::QuicSettings;
-use super::server::{congestion_control, stdin_ends};
+use super::record::ClientResult;
+use super::user::{rng, user_address};
 use super::visits::{Open, Visitor, come, finished};
-use super::{Say, Tick, say};
-use crate::scenario::{Calls, Traffic};
-
-/// Pause of a user after a connection attempt that failed outright.
-pub(super) const RETRY: Duration = Duration::from_secs(1);
+use super::{Say, say, stdin_ends};
+use crate::scenario::Traffic;
 
 /// Interface of the thin link in the users' namespace.
 pub(super) const INTERFACE: &str = "cli0";
-
-/// Settings of the users.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ClientSpec {
-    /// Address of the server.
-    pub server: SocketAddr,
-    /// Congestion control of the requests.
-    pub congestion_control: String,
-    /// Window scales of TCP, given to users in turn; empty: the kernel's own.
-    pub window_scales: Vec<u8>,
-    /// Settings of QUIC's senders.
-    pub quic: QuicSettings,
-    /// Decides sizes, start times and pauses.
-    pub seed: u64,
-    /// Seconds of load.
-    pub duration: f64,
-    /// Seconds not counted in a long flow's stall.
-    pub warmup: f64,
-    /// Seconds within which users start.
-    pub jitter: f64,
-    /// Seconds there and back without a queue.
-    pub rtt: f64,
-    /// Largest IP packet.
-    pub mtu: u32,
-    /// Bytes of link layer per packet.
-    pub overhead: u32,
-    /// Settings of the browsers; `None` if there are none.
-    pub browser: Option<BrowserSpec>,
-    /// Groups of users and flows.
-    pub traffic: Vec<Traffic>,
-    /// Calls to make.
-    pub calls: Vec<Calls>,
-}
-
-/// The address of a user.
-#[must_use]
-pub fn user_address(user: u32) -> Ipv4Addr {
-    let [_, _, high, low] = (user / 250 * 256 + user % 250 + 257).to_be_bytes();
-    Ipv4Addr::new(10, 77, high, low)
-}
-
-/// Number of the user who has an address; `None` if no user has it.
-pub(super) fn user_at(address: Ipv4Addr) -> Option<u32> {
-    let [10, 77, high, low] = address.octets() else { return None };
-    let n = (u32::from(high) * 256 + u32::from(low)).checked_sub(257)?;
-    Some(n / 256 * 250 + n % 256).filter(|user| user_address(*user) == address)
-}
-
-/// The load, as all its parts know it.
-pub(super) struct Run {
-    pub(super) spec: ClientSpec,
-    begin: Instant,
-    pub(super) end: tokio::time::Instant,
-    pub(super) ways: Ways,
-    pub(super) patience: Patience,
-    pub(super) objects: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Run {
-    /// Seconds since the load began.
-    pub(super) fn now(&self) -> f64 {
-        self.begin.elapsed().as_secs_f64()
-    }
-
-    /// Whether the load has ended.
-    pub(super) fn over(&self) -> bool {
-        tokio::time::Instant::now() >= self.end
-    }
-
-    /// Seconds from the beginning of the load to `instant`; 0 for earlier ones.
-    pub(super) fn at(&self, instant: Instant) -> f64 {
-        instant.saturating_duration_since(self.begin).as_secs_f64()
-    }
-}
-
-/// Records of one connection's life.
-#[derive(Default)]
-pub(super) struct Life {
-    pub(super) user: u32,
-    pub(super) objects: Vec<ObjectRecord>,
-    pub(super) long: Option<LongRecord>,
-    pub(super) pages: Vec<PageRecord>,
-    pub(super) visit: Option<VisitRecord>,
-    pub(super) bins: Vec<u32>,
-}
-
-impl Life {
-    /// Counts payload.
-    pub(super) fn receive(&mut self, run: &Run, now: f64, bytes: usize) {
-        let at = (now as usize).min(run.spec.duration as usize);
-        if self.bins.len() <= at {
-            self.bins.resize(at + 1, 0);
-        }
-        self.bins[at] = self.bins[at].saturating_add(bytes as u32);
-        run.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
 
 /// Loads the link for the time the spec says, or until standard input ends.
 ///
@@ -141,16 +38,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         congestion_control(&probe, &spec.congestion_control)?;
         probe.bind((user_address(0), 0).into()).context("the users' addresses are not on this host")?;
         let begin = Instant::now();
-        let run = Arc::new(Run {
-            end: (begin + Duration::from_secs_f64(spec.duration)).into(),
-            begin,
-            ways: Ways::new(spec.server, spec.congestion_control.clone(), &spec.quic, None)?
-                .with_window_scales(spec.window_scales.clone()),
-            patience: Patience::new(users(&spec), spec.warmup),
-            objects: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            spec,
-        });
+        let run = Arc::new(Run::new(spec, begin)?);
         let meter = Meter::start(Gauge {
             interface: INTERFACE,
             overhead: run.spec.overhead,
@@ -210,17 +98,6 @@ fn nobodies(spec: &ClientSpec) -> BTreeSet<u32> {
 /// Whole seconds of load.
 fn whole(spec: &ClientSpec) -> usize {
     (spec.duration as usize).max(1)
-}
-
-/// Addresses all groups take.
-pub(super) fn users(spec: &ClientSpec) -> u32 {
-    spec.traffic.iter().map(Traffic::users).sum()
-}
-
-/// The draws of one connection of a user; fastrand mixes its seed, and near seeds give unrelated streams.
-pub(super) fn rng(seed: u64, user: u32, connection: u32) -> fastrand::Rng {
-    let seed = seed ^ (u64::from(user) << 32 | u64::from(connection) << 20);
-    fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Begins the calls, if there are any.
@@ -328,36 +205,6 @@ async fn tick(run: Arc<Run>) {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     loop {
         every.tick().await;
-        say(&Say::<()>::Tick(Tick {
-            at_s: run.now(),
-            objects: run.objects.load(Ordering::Relaxed),
-            bytes: run.bytes.load(Ordering::Relaxed),
-        }));
-    }
-}
-
-/// Now, or the end of the load if that is over.
-pub(super) fn object_end(run: &Run) -> f64 {
-    run.now().min(run.spec.duration)
-}
-
-/// Waits, at most to the end of the load.
-pub(super) async fn pause(run: &Run, secs: f64) {
-    tokio::time::sleep_until(run.end.min(tokio::time::Instant::now() + Duration::from_secs_f64(secs))).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_user_has_an_address_of_its_own() {
-        assert_eq!(user_address(0), Ipv4Addr::new(10, 77, 1, 1));
-        assert_eq!(user_address(249), Ipv4Addr::new(10, 77, 1, 250));
-        assert_eq!(user_address(250), Ipv4Addr::new(10, 77, 2, 1));
-        assert_eq!(user_address(9_999), Ipv4Addr::new(10, 77, 40, 250));
-        assert!([0, 249, 250, 9_999].into_iter().all(|u| user_at(user_address(u)) == Some(u)));
-        assert_eq!(user_at(Ipv4Addr::new(10, 77, 1, 251)), None);
-        assert_eq!(user_at(Ipv4Addr::new(10, 78, 1, 2)), None);
+        say(&Say::<()>::Tick(run.progress()));
     }
 }

@@ -18,9 +18,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::client::user_address;
+use super::congestion_control::congestion_control;
+use super::request::{REQUEST, padded};
 use super::secure::{HOST, QuicSettings, SECURE_PORT, client_quic, client_tls};
-use super::server::{REQUEST, congestion_control, padded};
+use super::user::user_address;
 use super::web::{OVER_QUIC, OVER_TLS};
 
 /// Settings that the users' connections share.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use narrows_scenario::{Size, Transport};
 
-use super::client::{Life, RETRY, Run, object_end, pause};
 use super::connection::{Arrivals, Connection};
+use super::load::{Life, RETRY, Run, object_end, pause};
 use super::record::ObjectRecord;
-use super::server::HEADER;
+use super::request::HEADER;
 
 /// One connection of a user, and what it is made by.
 pub(super) struct Who {

@@ -15,9 +15,9 @@ use quinn::Endpoint;
 use rustls::pki_types::ServerName;
 use tokio::task::JoinHandle;
 
-use super::client::user_address;
 use super::connection::{Arrivals, Socket, Ways};
 use super::secure::HOST;
+use super::user::user_address;
 use super::web::WEB_PORT;
 
 /// A connection over which requests go: one after another with HTTP/1.1, side by side through clones else.

@@ -8,12 +8,13 @@ use anyhow::Context as _;
 use narrows_scenario::{Http, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::client::{ClientSpec, INTERFACE, users};
+use super::client::INTERFACE;
 use super::connection::{Arrivals, Ways};
 use super::http::Client;
+use super::load::{ClientSpec, users};
 use super::meter::{Gauge, Meter};
-use super::server::{HEADER, stdin_ends};
-use super::{Say, say};
+use super::request::HEADER;
+use super::{Say, say, stdin_ends};
 use crate::scenario::Traffic;
 
 /// Payload of the smallest object.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use narrows_scenario::Transport;
 
-use super::client::{Life, RETRY, Run, object_end, pause};
 use super::connection::Arrivals;
+use super::load::{Life, RETRY, Run, object_end, pause};
 use super::record::LongRecord;
 
 /// One flow that lasts the whole run; a broken one connects again.

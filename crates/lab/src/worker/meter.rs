@@ -13,7 +13,7 @@ use narrows_netio::packet_socket::{FrameDirection, PacketSocket};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::calls::{FIRST_PORT, PORTS};
-use super::client::user_at;
+use super::user::user_at;
 
 /// Bytes of Ethernet before an IP packet; [`frames`](PacketSocket::recv) have them.
 const ETHERNET: usize = 14;
@@ -125,7 +125,7 @@ fn count(bins: &mut Vec<u64>, second: usize, bytes: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::user_address;
+    use super::super::user::user_address;
     use super::*;
 
     #[test]

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use narrows_scenario::Http;
 use tokio::task::JoinSet;
 
-use super::client::{Life, RETRY, Run, object_end, pause};
 use super::connection::{Arrivals, Ear};
 use super::http::Client;
+use super::load::{Life, RETRY, Run, object_end, pause};
 use super::record::{ConnectRecord, PageRecord, PartRecord};
 use super::visits::{Visitor, finished};
 use crate::scenario::PageLaw;

@@ -15,8 +15,8 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::application::Application;
+use super::request::{REQUEST, header, wanted};
 use super::secure::{QuicSettings, SECURE_PORT, server_quic};
-use super::server::{REQUEST, header, wanted};
 use super::web::{WEB_PORT, over_quic};
 
 /// Counts of the server's QUIC stack over all connections.

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::CallEnds;
-
 /// One object, fetched or not.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ObjectRecord {
@@ -141,6 +139,24 @@ pub struct VisitRecord {
     /// When the user went; `None` for those still there at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<f64>,
+}
+
+/// Packets an end of a call sent and got. Times are of the machine's clock, nanoseconds since 1970.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CallEnd {
+    /// When packets were sent.
+    pub sent: Vec<u64>,
+    /// When packets that came had been sent, and how long they took, nanoseconds.
+    pub came: Vec<(u64, u64)>,
+}
+
+/// Packets of all calls at one side.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CallEnds {
+    /// When the load began; zero at the server, which does not know.
+    pub began: u64,
+    /// Counts of each call, by its number.
+    pub ends: Vec<CallEnd>,
 }
 
 /// Records of all users.

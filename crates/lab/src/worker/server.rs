@@ -2,7 +2,6 @@
 //!
 //! HTTP in shape, so that a box which turns users away with a 503 is understood by them.
 
-use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +13,15 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::application::{Application, ApplicationSpec};
-use super::calls::{CallEnds, Caller};
+use super::calls::Caller;
+use super::congestion_control::congestion_control;
 use super::quic::{QuicCounters, QuicServer};
+use super::record::CallEnds;
+use super::request::{HEADER, REQUEST, header, wanted};
 use super::secure::{Identity, QuicSettings, SECURE_PORT, server_tls};
 use super::web::{OVER_QUIC, OVER_TLS, WEB_PORT, over_tls};
-use super::{Say, say};
+use super::{Say, say, stdin_ends};
 use crate::scenario::Calls;
-
-/// Length of every reply's header.
-pub const HEADER: usize = 200;
-/// Length of every request.
-pub const REQUEST: usize = 120;
 
 /// Settings of the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -130,31 +127,6 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     })
 }
 
-/// Pins the congestion control of a socket.
-pub(super) fn congestion_control(socket: &TcpSocket, name: &str) -> anyhow::Result<()> {
-    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::TcpCongestion, &name.into()).with_context(
-        || {
-            let have = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-            format!(
-                "congestion_control = '{name}': this kernel has {}; try modprobe tcp_{name}, or a sender of Narrows, \
-                 which the lab loads by itself: narrows_btcp, narrows_aaimd or narrows_is",
-                have.unwrap_or_default().trim()
-            )
-        },
-    )
-}
-
-/// Resolves when the lab lets go.
-pub(super) async fn stdin_ends() {
-    let (tell, told) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let mut sink = [0; 64];
-        while matches!(std::io::stdin().read(&mut sink), Ok(n) if n > 0) {}
-        let _ = tell.send(());
-    });
-    let _ = told.await;
-}
-
 fn listen(spec: &ServerSpec, port: u16) -> anyhow::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -229,28 +201,6 @@ async fn answer(
     // Keep the socket until the user has closed too, as a web server's lingering close does.
     let _ = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut chunk)).await;
     Ok(())
-}
-
-/// Number of bytes that a request asks for.
-pub(super) fn wanted(request: &[u8]) -> std::io::Result<u64> {
-    std::str::from_utf8(request)
-        .ok()
-        .and_then(|r| r.strip_prefix("GET /")?.split(' ').next()?.parse().ok())
-        .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
-}
-
-/// Header of a reply, [`HEADER`] bytes long.
-pub(super) fn header(size: u64) -> [u8; HEADER] {
-    padded(&format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\nX-Pad: "))
-}
-
-/// `head`, filled up with a header's worth of padding and ended by an empty line.
-pub(super) fn padded<const N: usize>(head: &str) -> [u8; N] {
-    let mut out = [b'x'; N];
-    let n = head.len().min(N - 4);
-    out[..n].copy_from_slice(&head.as_bytes()[..n]);
-    out[N - 4..].copy_from_slice(b"\r\n\r\n");
-    out
 }
 
 /// TCP's counters that are not zero, by their names.

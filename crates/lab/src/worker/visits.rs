@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use narrows_scenario::Addresses;
 use tokio::task::JoinSet;
 
-use super::client::{Life, Run, pause, rng};
+use super::load::{Life, Run, pause};
 use super::record::VisitRecord;
+use super::user::rng;
 use crate::scenario::Visits;
 
 /// Addresses and arrivals of a group whose users come and go.

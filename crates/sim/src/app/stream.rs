@@ -3,9 +3,9 @@
 use narrows_units::{Bytes, Dscp};
 use narrows_wire::{FlowKey, Header, Proto};
 
-use crate::edge::PathSplit;
 use crate::ids::{FlowId, HostId};
 use crate::packet::{Label, PayloadKind, address};
+use crate::path_split::PathSplit;
 use crate::world::World;
 
 /// Packets from one host to another, from one port to another.

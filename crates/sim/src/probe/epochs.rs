@@ -8,9 +8,10 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::join::add_each;
 use super::report::{Tables, integers, numbers, share};
-use crate::connection::{Connection, DATA};
+use crate::connection::Connection;
+use crate::host_config::DATA;
+use crate::statistics::add_each;
 
 /// Most epochs in the table; the figures are of all.
 const MOST: usize = 1 << 20;

@@ -5,12 +5,14 @@ use narrows_units::Instant;
 use super::links::{self, LinkEnd};
 use super::plan::ProbePlan;
 use super::report::{MAX, P50, P99, Tables, integers, share};
-use super::{BACKOFFS, Datagrams, Probes};
-use crate::edge::Arrivals;
+use super::{Datagrams, Probes};
+use crate::connection::Connection;
+use crate::edge::Edges;
 use crate::ids::FlowId;
+use crate::network::Network;
+use crate::path_split::Arrivals;
 use crate::results::Results;
 use crate::tap::Capture;
-use crate::world::World;
 
 /// Measurements of a part at the end of its run. Unlike a world it may move to another thread.
 pub struct PartEnd {
@@ -31,27 +33,22 @@ impl core::fmt::Debug for PartEnd {
     }
 }
 
-/// Takes what was recorded out of a world, when the run is over.
-pub(crate) fn end(world: World) -> PartEnd {
-    debug_assert_eq!(crate::conservation::check_conservation(&world.net), Ok(()), "at the end");
-    let World { mut net, connections, mut probes, edges, .. } = world;
-    let now = net.now;
-    for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {
-        probes.close(now, c, net.tap.lost_of(FlowId(place), c.generation), false);
+impl Probes {
+    /// Takes down the state in which a run leaves a network, its connections and edges.
+    pub(crate) fn end(mut self, mut net: Network, connections: Vec<Connection>, edges: &Edges) -> PartEnd {
+        debug_assert_eq!(crate::conservation::check_conservation(&net), Ok(()), "at the end");
+        let now = net.now;
+        for (place, c) in (0..).zip(&connections).filter(|(_, c)| c.live) {
+            self.close(now, c, net.tap.lost_of(FlowId(place), c.generation), false);
+        }
+        // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
+        drop(connections);
+        self.due.pass(now);
+        let links = self.links.end(&self.plan, &mut net);
+        let edges = (!edges.is_empty()).then_some(edges.arrivals);
+        let (datagrams_lost, captures) = (net.tap.datagrams_lost, net.tap.captures);
+        PartEnd { now, probes: self, links, datagrams_lost, edges, captures }
     }
-    // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
-    drop(connections);
-    probes.due.pass(now);
-    let links = probes.links.end(&probes.plan, &mut net);
-    let edges = (!edges.is_empty()).then_some(edges.arrivals);
-    PartEnd { now, probes, links, datagrams_lost: net.tap.datagrams_lost, edges, captures: net.tap.captures }
-}
-
-/// Makes results of what was recorded of a world alone.
-#[cfg(test)]
-pub(super) fn finish(world: World) -> Results {
-    let plan = world.probes.plan.clone();
-    report(&plan, end(world))
 }
 
 /// Makes results of what was recorded.
@@ -59,11 +56,11 @@ pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
     let PartEnd { now, probes, links, datagrams_lost, edges, captures } = end;
     let mut out = Tables::default();
     let seconds = now.since(plan.warmup).as_secs_f64();
-    let bits = (probes.delivered - probes.delivered_before) as f64 * 8.0;
+    let delivered = probes.ends.counted();
+    let bits = delivered as f64 * 8.0;
     out.put("goodput_bps", bits / seconds);
     out.put("goodput_kbps", bits / seconds / 1e3);
-    let (arrived, delivered) =
-        (probes.arrived - probes.arrived_before, probes.delivered - probes.delivered_before);
+    let arrived = probes.arrived - probes.arrived_before;
     // What waits out of order when counting begins has arrived before.
     out.put("wasted", share(arrived.saturating_sub(delivered), arrived));
     if let Some(at) = plan.bottleneck() {
@@ -74,21 +71,21 @@ pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
         let most = framed.map(|len| link.rate.as_bps() as f64 * f64::from(plan.mss) / len as f64);
         out.put("goodput_share", most.map(|most| bits / seconds / most));
     }
-    timeouts(&probes.backoffs, probes.due.sum, &mut out);
+    probes.ends.report_timeouts(probes.due.sum, &mut out);
     probes.gone.since(&probes.before).report(plan, seconds, &mut out);
     out.histogram("write", &probes.writes, &[P50, P99, MAX]);
     datagrams(&probes.datagrams, &datagrams_lost, seconds, &mut out);
     probes.calls.report(&mut out);
-    probes.users.report(now, &plan.stalls, &mut out);
+    probes.ends.users.report(now, &plan.stalls, &mut out);
     links::report(plan, &links, &mut out);
     probes.flows.report(plan.slice, now, &mut out);
     if let Some(length) = plan.epoch {
         probes.epochs.report(length, &mut out);
     }
     probes.bursts.report(&mut out);
-    probes.repairs.report(&mut out);
+    probes.ends.repairs.report(&mut out);
     probes.samples.report(plan, &mut out);
-    probes.shares.report(&probes.users, plan.slice, now.since(plan.warmup), &mut out);
+    probes.ends.shares.report(&probes.ends.users, plan.slice, now.since(plan.warmup), &mut out);
     if let Some(Arrivals { data, first_class, reordered }) = edges {
         out.put("first_class", share(first_class, data));
         out.put("reordered", share(reordered, data));
@@ -97,23 +94,6 @@ pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
     probes.pages.report(plan.warmup, &mut out);
     captures_of(plan, captures, &mut out);
     out.0
-}
-
-/// `due` is in connections times nanoseconds.
-fn timeouts(backoffs: &[u64; BACKOFFS], due: u128, out: &mut Tables) {
-    let all: u64 = backoffs.iter().sum();
-    out.put("timeouts", all as f64);
-    out.put("timeouts_per_flow_s", (due > 0).then(|| all as f64 / (due as f64 / 1e9)));
-    let seen = || backoffs.iter().enumerate().filter(|(_, n)| **n > 0);
-    out.put("backoff_max", seen().map(|(depth, _)| (1_u64 << depth) as f64).next_back());
-    out.put("backoff_deep", share(backoffs.iter().skip(2).sum(), all));
-    out.table(
-        "backoffs",
-        vec![
-            integers("factor", seen().map(|(depth, _)| 1 << depth)),
-            integers("timeouts", seen().map(|(_, n)| *n)),
-        ],
-    );
 }
 
 /// `lost` is how many were, by user.

@@ -9,7 +9,9 @@ use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, P50, P99, Tables, integers, numbers};
 use super::transfers::stalls;
-use crate::connection::{Connection, DATA, NO_ROW, OptionalInstant};
+use crate::connection::Connection;
+use crate::flow_stats::{NO_ROW, OptionalInstant};
+use crate::host_config::DATA;
 use crate::ids::FlowId;
 use crate::statistics::{jain, mean, sorted, top_share};
 

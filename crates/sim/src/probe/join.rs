@@ -8,8 +8,9 @@ use super::flows::Flows;
 use super::series::Samples;
 use super::transfers::Transfers;
 use super::{Datagrams, Probes};
-use crate::edge::Arrivals;
 use crate::parts::Parts;
+use crate::path_split::Arrivals;
+use crate::statistics::add_each;
 
 /// Puts `ends` of `parts` together, in their order.
 pub(crate) fn join(parts: &Parts, mut ends: Vec<PartEnd>) -> PartEnd {
@@ -39,38 +40,22 @@ pub(crate) fn join(parts: &Parts, mut ends: Vec<PartEnd>) -> PartEnd {
         all.probes.absorb(end.probes);
     }
     all.captures.sort_by_key(|capture| capture.link);
-    all.probes.shares.settle();
-    all.probes.repairs.settle();
+    all.probes.ends.settle();
     (all.probes.flows, all.probes.samples, all.probes.transfers) = (flows, samples, transfers);
     all
-}
-
-/// Adds numbers one by one; a list that ends has zeros behind it.
-pub(super) fn add_each(sums: &mut Vec<u64>, more: &[u64]) {
-    sums.resize(sums.len().max(more.len()), 0);
-    for (sum, n) in sums.iter_mut().zip(more) {
-        *sum += n;
-    }
 }
 
 impl Probes {
     /// Adds what another part has recorded, but for what has an order.
     fn absorb(&mut self, other: Self) {
         self.pages.absorb(other.pages);
-        let users = self.users.absorb(other.users);
-        self.shares.absorb(other.shares, users);
+        self.ends.absorb(other.ends);
         self.epochs.absorb(&other.epochs);
         self.bursts.absorb(&other.bursts);
         self.gone.absorb(&other.gone);
         self.before.absorb(&other.before);
-        self.delivered += other.delivered;
-        self.delivered_before += other.delivered_before;
         self.arrived += other.arrived;
         self.arrived_before += other.arrived_before;
-        self.repairs.absorb(other.repairs);
-        for (sum, n) in self.backoffs.iter_mut().zip(other.backoffs) {
-            *sum += n;
-        }
         self.due.sum += other.due.sum;
         self.writes.absorb(&other.writes);
         self.datagrams.absorb(&other.datagrams);

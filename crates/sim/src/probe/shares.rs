@@ -7,10 +7,9 @@ use core::ops::Range;
 use narrows_scenario::Scenario;
 use narrows_units::Duration;
 
-use super::join::add_each;
 use super::report::Tables;
 use super::users::Users;
-use crate::statistics::{jain, mean};
+use crate::statistics::{add_each, jain, mean};
 
 /// The users of a group, by number, and the index of each slice.
 #[derive(Clone, Debug)]

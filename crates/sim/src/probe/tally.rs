@@ -5,7 +5,9 @@ use narrows_tcp::EndpointCounters;
 
 use super::plan::ProbePlan;
 use super::report::{Tables, integers, numbers, share, words};
-use crate::connection::{Connection, DATA, NO_ROW, RECEIVER};
+use crate::connection::Connection;
+use crate::flow_stats::NO_ROW;
+use crate::host_config::{DATA, RECEIVER};
 
 /// Objects up to this size are small, in bytes, as in the lab.
 pub(super) const SMALL: u64 = 6_000;

@@ -14,13 +14,13 @@ use narrows_wire::{FlowKey, Header, Proto, capture};
 
 use super::plan::Watched;
 use super::*;
-use crate::app::{App, Happened};
-use crate::connection::HostConfig;
+use crate::host_config::{DATA, HostConfig};
 use crate::ids::{AppId, FlowId, HostId};
 use crate::network::{LinkPlan, Network, QueuePlan};
 use crate::packet::{DATAGRAM, Label, PayloadKind, address};
 use crate::results::{Data, Results, Table};
-use crate::world::Transfer;
+use crate::transfer::{Happened, Transfer};
+use crate::world::{App, World};
 
 fn at(s: f64) -> Instant {
     Instant::from_nanos((s * 1e9).round() as u64)
@@ -144,7 +144,8 @@ fn run(mut world: World, acts: Vec<(f64, Act)>, again: Option<u64>, seconds: f64
     world.add_app(Box::new(Script { acts, again }));
     assert!(world.run(at(seconds), &mut |_| ControlFlow::Continue(())).is_continue());
     crate::conservation::check_conservation(&world.net).unwrap();
-    finish(world)
+    let plan = world.probes.plan.clone();
+    report(&plan, world.finish())
 }
 
 /// Runs a script in a world in which nothing arrives.

@@ -10,7 +10,9 @@ use narrows_units::{Duration, Instant};
 use super::plan::ProbePlan;
 use super::report::{MAX, MIN, P10, P50, P90, P95, P99, Tables, Which, integers, numbers, words};
 use super::tally::{LARGE, SMALL};
-use crate::connection::{Connection, DATA, FlowStats, OptionalInstant};
+use crate::connection::Connection;
+use crate::flow_stats::{FlowStats, OptionalInstant};
+use crate::host_config::DATA;
 use crate::statistics::{mean, quantile, sorted};
 
 /// Most transfers that are kept, 80 bytes each; further ones are only counted.

@@ -3,7 +3,6 @@
 use narrows_units::{Duration, Instant};
 
 use super::report::{MAX, P50, P99, Tables};
-use crate::connection::Connection;
 use crate::statistics::sorted;
 
 /// Hangs that are counted in any case, in seconds: the two of the paper's section 2.
@@ -51,9 +50,10 @@ impl Users {
         self.indices.get(number).filter(|index| **index != NOBODY).map(|index| *index as usize)
     }
 
-    /// A connection was opened. Gives its user's place here, by which it is called from now on.
-    pub(super) fn opened(&mut self, c: &Connection) -> u32 {
-        let (number, first_attempt) = (c.user as usize, c.stats.first_attempt);
+    /// A connection of user `number` was opened, for what was first tried at `first_attempt`. Gives the user's place
+    /// here, by which it is called from now on.
+    pub(super) fn opened(&mut self, number: u32, first_attempt: Instant) -> u32 {
+        let number = number as usize;
         if number >= self.indices.len() {
             self.indices.resize(number + 1, NOBODY);
         }
@@ -68,11 +68,11 @@ impl Users {
         *index
     }
 
-    /// Data is due on one connection more. It may be so since long, if that is not the first connection for it: then
+    /// Data is due on one connection more. It may be so since long, if `retries` connections for it failed before: then
     /// what lies in between was waiting too.
-    pub(super) fn wants(&mut self, now: Instant, c: &Connection) {
-        let user = &mut self.heard[c.user_index as usize];
-        if user.due == 0 && c.stats.retries == 0 {
+    pub(super) fn wants(&mut self, now: Instant, user_index: u32, retries: u16) {
+        let user = &mut self.heard[user_index as usize];
+        if user.due == 0 && retries == 0 {
             user.last = now;
         }
         user.due += 1;

@@ -1,0 +1,32 @@
+//! Numbers of the two ends of a connection, and settings of their hosts.
+
+use narrows_tcp::{Config, Handshake};
+
+/// The end that sends the data, and the end that takes it.
+pub(crate) const DATA: usize = 0;
+pub(crate) const RECEIVER: usize = 1;
+
+/// Port of the end that accepts connections.
+pub(crate) const SERVICE: u16 = 80;
+
+/// Settings of hosts, shared by all their connections.
+#[derive(Clone, Debug)]
+pub(crate) struct HostConfig {
+    pub(crate) tcp: Config,
+    /// Whether options count on the wire. ns-2 has headers of 40 bytes, and 10 more with timestamps.
+    pub(crate) options_count: bool,
+    /// Whether queues cannot read the headers.
+    pub(crate) opaque: bool,
+    /// QUIC, where that carries the data in TCP's place.
+    pub(crate) quic: Option<Box<narrows_quic::Config>>,
+    /// Whether TFRC does.
+    pub(crate) tfrc: bool,
+}
+
+impl HostConfig {
+    /// Hosts that speak TCP, and whose headers can be read.
+    pub(crate) fn of_tcp(tcp: Config) -> Self {
+        let options_count = tcp.handshake != Handshake::SynIsPacketZero;
+        Self { tcp, options_count, opaque: false, quic: None, tfrc: false }
+    }
+}

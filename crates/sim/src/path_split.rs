@@ -1,0 +1,93 @@
+//! Class of a connection or flow of datagrams that an edge divides: the way its packets take, and counts of those that
+//! arrived.
+
+use narrows_units::{Dscp, Instant};
+
+use crate::ids::RouteId;
+use crate::packet::Packet;
+
+/// State of a connection or flow of datagrams that an edge splits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PathSplit {
+    /// The place belongs to a connection that is split, of this generation.
+    live: bool,
+    generation: u32,
+    /// Packets of data it may still send in its class; then it is of the other.
+    left: u32,
+    now: (RouteId, Dscp),
+    then: (RouteId, Dscp),
+    /// Route and codepoint of the first class, and whether the class is recognised by route (else by codepoint).
+    first: (RouteId, Dscp),
+    by_route: bool,
+    /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at
+    /// once, in their order.
+    latest: (Instant, u32),
+}
+
+impl PathSplit {
+    /// Makes a split whose packets of data are of `class`, 0 or 1, and after `left` of them of the second class. The
+    /// classes have `ways`, each a route and a codepoint.
+    pub(crate) fn new(ways: [(RouteId, Dscp); 2], class: usize, left: u32) -> Self {
+        Self {
+            live: true,
+            generation: 0,
+            left,
+            now: ways[class],
+            then: ways[1],
+            first: ways[0],
+            by_route: ways[0].0 != ways[1].0,
+            latest: (Instant::ZERO, 0),
+        }
+    }
+
+    /// Gives the split to the connection of this generation.
+    pub(crate) fn of_generation(self, generation: u32) -> Self {
+        Self { generation, ..self }
+    }
+
+    /// Tells whether the place belongs to a connection that is split.
+    pub(crate) const fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Route and codepoint of the packets it sends now.
+    pub(crate) const fn way(&self) -> (RouteId, Dscp) {
+        self.now
+    }
+
+    /// Counts a packet of data that is about to be sent, and gives its route and codepoint.
+    pub(crate) fn sends(&mut self) -> (RouteId, Dscp) {
+        if self.left == 0 {
+            return self.then;
+        }
+        if self.left < u32::MAX {
+            self.left -= 1;
+        }
+        self.now
+    }
+
+    /// Counts, in `seen`, a packet that has come to the host of the receiver.
+    pub(crate) fn arrived(&mut self, packet: &Packet, seen: &mut Arrivals) {
+        let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };
+        if !self.live || self.generation != packet.label.generation {
+            return;
+        }
+        let (sent, known) = ((packet.sent, tcp.seq.0), self.latest);
+        seen.data += 1;
+        seen.first_class += u64::from(if self.by_route {
+            packet.label.route == self.first.0
+        } else {
+            packet.header.dscp == self.first.1
+        });
+        seen.reordered += u64::from(sent < known);
+        self.latest = known.max(sent);
+    }
+}
+
+/// Counts of packets that arrived on split connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrivals {
+    pub(crate) data: u64,
+    pub(crate) first_class: u64,
+    pub(crate) reordered: u64,
+}

@@ -1,0 +1,51 @@
+//! Transfers that applications ask for, and the news they hear of them.
+
+use narrows_units::{Dscp, Instant};
+
+use crate::ids::HostId;
+
+/// Request of an application: data to carry from one host to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    /// The host with the data.
+    pub(crate) from: HostId,
+    /// The host that takes it.
+    pub(crate) to: HostId,
+    /// Size of the object; `u64::MAX` for a flow that does not end.
+    pub(crate) size: u64,
+    /// Bytes before the object: payload that is not part of its size.
+    pub(crate) header: u64,
+    /// Bytes of the receiver's request before any data, if the receiver opens; 0 for data at once.
+    pub(crate) request: u32,
+    /// Whether the receiver opens the connection (as a browser does) or the sender (as ns-2's agents do).
+    pub(crate) receiver_opens: bool,
+    /// Whether the sender closes after the last byte.
+    pub(crate) close: bool,
+    /// Settings of both ends, [`DATA`](crate::host_config::DATA) first.
+    pub(crate) config: [u16; 2],
+    /// The codepoint of its packets.
+    pub(crate) dscp: Dscp,
+    /// Class in results.
+    pub(crate) class: u16,
+    /// Number of the user it belongs to, counted through all classes.
+    pub(crate) user: u32,
+    /// When the first connection for it was opened, if that was an earlier one.
+    pub(crate) first_attempt: Option<Instant>,
+    /// Connections for it that failed.
+    pub(crate) retries: u32,
+    /// The application's own number for it.
+    pub(crate) tag: u32,
+}
+
+/// Event in the life of a transfer, reported to its application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// The receiver has all data.
+    Delivered,
+    /// The sender has an acknowledgment of all data.
+    Acked,
+    /// The connection is closed at both ends: it may be retired.
+    Closed,
+    /// The connection failed after too many retries.
+    Failed,
+}
