@@ -311,7 +311,8 @@ mod tests {
         assert_eq!(engine.step(at(1), &mut backend).unwrap().waits, [false, false]);
     }
 
-    /// At 600 kbit/s a packet takes 20 ms. Of 0, 2, 4, 6, which came down by 30 ms, 2 and 6 were gone: they take no time.
+    /// At 600 kbit/s a packet takes 20 ms. Of 0, 2, 4, 6, which came down by 30 ms, 2 and 6 were gone: they take no
+    /// time.
     #[test]
     fn what_was_gone_takes_no_time_of_the_link() {
         let mut engine = Engine::new(&[lane(Some(600), "fifo:9"), lane(None, "fifo:9")]);

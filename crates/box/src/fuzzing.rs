@@ -183,7 +183,8 @@ pub fn circuits(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a file of DHCP leases: names of a bounded length that change no line, for no more hosts than it has lines.
+/// Any bytes as a file of DHCP leases: names of a bounded length that change no line, for no more hosts than it has
+/// lines.
 ///
 /// # Panics
 /// If not so.

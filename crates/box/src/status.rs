@@ -111,9 +111,9 @@ pub struct DirectionStatus {
     /// Packets lost before they could be queued, or discarded because they contradict themselves.
     #[serde(default)]
     pub lost: u64,
-    /// Packets that the queue has sent and that did not leave: they were gone when their turn came, as when a firewall's
-    /// reload drops what waits, or their interface was. They are among those sent, and took no time on the link with
-    /// NFQUEUE.
+    /// Packets that the queue has sent and that did not leave: they were gone when their turn came, as when a
+    /// firewall's reload drops what waits, or their interface was. They are among those sent, and took no time on the
+    /// link with NFQUEUE.
     #[serde(default)]
     pub gone: u64,
     /// State of the discipline.

@@ -1,6 +1,6 @@
-//! `/metrics`: the status as Prometheus reads it, in the text format of OpenMetrics. Labels have few values: at most 250
-//! series for a link, however many connections there are. Of users the ten with most traffic are told, to readers on
-//! this machine.
+//! `/metrics`: the status as Prometheus reads it, in the text format of OpenMetrics. Labels have few values: at most
+//! 250 series for a link, however many connections there are. Of users the ten with most traffic are told, to readers
+//! on this machine.
 
 use std::fmt;
 
@@ -317,8 +317,8 @@ fn all() -> Vec<Metric> {
     [of_the_box(), of_the_link(), bytes_of_the_link(), of_sight(), of_users()].into_iter().flatten().collect()
 }
 
-/// A label's value as the format has it between quotation marks (OpenMetrics 1.0, ABNF of `escaped-string`); the library
-/// writes it as it is.
+/// A label's value as the format has it between quotation marks (OpenMetrics 1.0, ABNF of `escaped-string`); the
+/// library writes it as it is.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -127,8 +127,8 @@ fn macs(world: &World, port: &str, end: &str) -> [u8; 12] {
     [mac("b", port), mac(end, "e0")].concat().try_into().unwrap()
 }
 
-/// Pairs of acknowledgments in the name of a user's end of a connection, by whoever knows no number of it: of the two one
-/// is higher than what was acknowledged, whatever that is.
+/// Pairs of acknowledgments in the name of a user's end of a connection, by whoever knows no number of it: of the two
+/// one is higher than what was acknowledged, whatever that is.
 pub fn forged_pairs(world: &World, [user, server]: [SocketAddrV4; 2]) -> Vec<Vec<u8>> {
     let (macs, mut rng) = (macs(world, "lan", "c"), Rng(7));
     let mut one = |ack: u32| {
