@@ -36,7 +36,7 @@ pub struct Traffic {
     pub tcp_to: Config,
     /// Whether queues see UDP in which nothing can be read; the ends remain TCP, so this is not how QUIC behaves.
     pub opaque: bool,
-    /// Transport of the data; the simulator has no TLS.
+    /// Transport of the data; the simulator has TLS for objects.
     pub transport: Transport,
     /// Settings for real stacks, which only the lab has, and the visits of users who come and go.
     pub web: Web,
@@ -248,7 +248,12 @@ impl Traffic {
         use TrafficKind::{Files, Long, Objects, Pages};
         match self.transport {
             Transport::Tcp => None,
-            Transport::Tls => Some("tcp or quic: only the lab has TLS; opaque = true hides TCP from queues"),
+            Transport::Tls if self.opened_by == OpenedBy::Receiver && matches!(self.kind, Objects { .. }) => {
+                None
+            }
+            Transport::Tls => {
+                Some("tcp or quic: TLS carries objects in the simulator, which the receiver opens")
+            }
             Transport::Quic
                 if !matches!(self.kind, Long { .. } | Files { .. } | Objects { .. } | Pages { .. }) =>
             {

@@ -31,6 +31,7 @@ use narrows_units::{Dscp, Duration, Instant};
 use crate::build::{Groups, TrafficConfigs, derive};
 use crate::ids::{AppId, FlowId, HostId};
 use crate::parts::Part;
+use crate::tls::TlsSizes;
 use crate::transfer::{Happened, Transfer};
 use crate::world::{App, World};
 
@@ -113,6 +114,7 @@ struct Common {
     header: u64,
     /// Whether connections are closed. ns-2's one-way agents know no FIN, and what was never opened is not closed.
     close: bool,
+    tls: Option<TlsSizes>,
     start: Instant,
     /// No new transfers from here on.
     stop: Instant,
@@ -149,6 +151,7 @@ impl Common {
             request: u32::try_from(traffic.request).unwrap_or(u32::MAX),
             header: traffic.header,
             close: traffic.tcp_from.handshake == Handshake::ThreeWay || traffic.transport == Transport::Quic,
+            tls: (traffic.transport == Transport::Tls).then(|| TlsSizes::of(&traffic.quic.handshake)),
             start: Instant::default() + traffic.start,
             stop: Instant::default() + traffic.stop,
             jitter: Duration::ZERO,
@@ -182,6 +185,7 @@ impl Common {
             size: fetch.size,
             header: self.header,
             request: self.request,
+            tls: self.tls,
             receiver_opens: self.receiver_opens,
             close: self.close,
             config: self.config,

@@ -7,6 +7,7 @@ use crate::flow_stats::FlowStats;
 use crate::ids::{AppId, FlowId};
 use crate::network::Network;
 use crate::packet::Label;
+use crate::tls::TlsHandshake;
 
 /// A connection in its place. Hundreds of thousands of them fit into memory, so what can be told from the rest is not
 /// kept.
@@ -46,6 +47,8 @@ pub(crate) struct Connection {
     pub(crate) tag: u32,
     /// Number of the user it belongs to, counted through all classes.
     pub(crate) user: u32,
+    /// Handshake of TLS before the request.
+    pub(crate) tls: TlsHandshake,
 }
 
 impl Connection {

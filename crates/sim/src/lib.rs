@@ -36,6 +36,7 @@ mod statistics;
 mod tap;
 mod tfrc;
 mod timetable;
+mod tls;
 mod transfer;
 mod usage;
 mod world;

@@ -164,6 +164,20 @@ fn an_object_over_quic() {
     assert!((0.28..=0.30).contains(&s["object_p50_s"]), "{s:?}");
 }
 
+/// One object over TLS: TCP's handshake, TLS's and the request take a round trip each. What comes at once, 8000 B, 200
+/// of header, tickets and the headers of six segments, takes the link 72 ms, and the server's flight before it 6 ms.
+#[test]
+fn an_object_over_tls() {
+    let text = "name = \"t\"\nduration = \"30s\"\njitter = \"0s\"\nrate = \"1mbit\"\nrtt = \"100ms\"\n\
+                discipline = \"fifo:100\"\n\
+                traffic = [{ kind = \"objects\", users = 1, size = 8000, think = \"60s\", \
+                transport = \"tls\" }]\n";
+    let s = run(text);
+    assert_eq!((s["objects_done"], s["timeouts"], s["retransmitted"]), (1.0, 0.0, 0.0), "{s:?}");
+    assert!((0.20..=0.22).contains(&s["connect_p50_s"]), "{s:?}");
+    assert!((0.36..=0.40).contains(&s["object_p50_s"]), "{s:?}");
+}
+
 /// One flow of TFRC over a link that loses at random sends what the equation says of the events it saw (RFC 5348,
 /// section 3.1): at 1 % and 100 ms, 112 packets a second, where a loss is mostly an event of its own.
 #[test]

@@ -3,6 +3,7 @@
 use narrows_units::{Dscp, Instant};
 
 use crate::ids::HostId;
+use crate::tls::TlsSizes;
 
 /// Request of an application: data to carry from one host to another.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Transfer {
     pub(crate) header: u64,
     /// Bytes of the receiver's request before any data, if the receiver opens; 0 for data at once.
     pub(crate) request: u32,
+    /// TLS, if it is spoken over TCP: the receiver opens then.
+    pub(crate) tls: Option<TlsSizes>,
     /// Whether the receiver opens the connection (as a browser does) or the sender (as ns-2's agents do).
     pub(crate) receiver_opens: bool,
     /// Whether the sender closes after the last byte.

@@ -179,6 +179,9 @@ impl World {
         let generation = again.map_or(0, |p| self.connections[p.index()].generation + 1);
         let configs = transfer.config.map(|c| &self.configs[usize::from(c)]);
         let ends = Ends::new(configs, transfer.receiver_opens);
+        let [with_request, with_object] =
+            transfer.tls.map_or([0; 2], |tls| [tls.with_request, tls.with_object]);
+        let header = transfer.header + u64::from(with_object);
         let connection = Connection {
             ends,
             timers: [Timers::default(); 2],
@@ -192,9 +195,10 @@ impl World {
             user_index: 0,
             live: true,
             begun: false,
-            request: if transfer.receiver_opens { transfer.request } else { 0 },
-            size: transfer.size.saturating_add(transfer.header),
-            header: u32::try_from(transfer.header).unwrap_or(u32::MAX),
+            request: if transfer.receiver_opens { transfer.request + with_request } else { 0 },
+            tls: transfer.tls.map_or_else(Default::default, |tls| tls.handshake),
+            size: transfer.size.saturating_add(header),
+            header: u32::try_from(header).unwrap_or(u32::MAX),
             close: transfer.close,
             stats: FlowStats::new(now, transfer.first_attempt.unwrap_or(now), transfer.retries),
         };
@@ -343,7 +347,8 @@ impl World {
             split: if end == DATA { self.edges.of(place) } else { None },
             end,
             stats: &mut connection.stats,
-            size: connection.size,
+            // A handshake of TLS is no part of the object, so nothing of it may be counted before it is followed.
+            size: if connection.tls.is_under_way() { 0 } else { connection.size },
             user_index: connection.user_index,
         };
         work(&mut connection.ends, &mut port);
@@ -372,6 +377,7 @@ impl World {
     /// Does what an event of an end means for the transfer.
     pub(crate) fn follow(&mut self, place: FlowId, end: usize, event: TcpEvent) {
         let now = self.net.now;
+        let Some(event) = self.follow_handshake(place, end, event) else { return };
         let connection = &mut self.connections[place.index()];
         self.probes.on_event(now, end, event, connection);
         match event {
@@ -425,6 +431,37 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// Does what an event means for the handshake of TLS, and tells what is left of it for the transfer: the connection
+    /// is established once the client has the server's flight.
+    fn follow_handshake(&mut self, place: FlowId, end: usize, event: TcpEvent) -> Option<TcpEvent> {
+        let tls = &mut self.connections[place.index()].tls;
+        if !tls.is_under_way() {
+            return Some(event);
+        }
+        let says = match event {
+            TcpEvent::Established if end == RECEIVER => tls.hello(),
+            TcpEvent::Established => 0,
+            TcpEvent::Delivered { bytes } if end == DATA => match tls.asked(bytes) {
+                Some(flight) => flight,
+                None => return Some(event),
+            },
+            TcpEvent::Delivered { bytes } => match tls.answered(bytes) {
+                Some(true) => return Some(TcpEvent::Established),
+                Some(false) => 0,
+                None => return Some(event),
+            },
+            TcpEvent::Acked { bytes } if end == DATA => {
+                let bytes = tls.acked(bytes);
+                return (bytes > 0).then_some(TcpEvent::Acked { bytes });
+            }
+            _ => return Some(event),
+        };
+        if says > 0 {
+            self.ask(place, end, Request::Write(says));
+        }
+        None
     }
 
     /// The data end sends what it is to carry.

@@ -394,7 +394,7 @@ fn the_experiments_here_are_sound() {
 }
 
 #[test]
-fn only_the_lab_has_tls() {
+fn what_the_simulator_has_of_tls_and_quic() {
     let file = |traffic: &str| {
         format!(
             "name = \"t\"\nrate = \"1mbit\"\nmtu = 1500\ndiscipline = \"taq\"\ntraffic = [{{ {traffic} }}]\n"
@@ -405,7 +405,11 @@ fn only_the_lab_has_tls() {
     let experiment = Experiment::parse(&tls, &[]).unwrap();
     assert_eq!(experiment.for_lab().unwrap().scenario.traffic[0].transport, Transport::Tls);
     let e = read(&tls).unwrap_err();
-    assert!(e.contains("traffic.0.transport = 'tls': expected tcp or quic"), "{e}");
+    assert!(e.contains("traffic.0.transport = 'tls': expected tcp or quic: TLS carries objects"), "{e}");
+    assert!(read(&file("kind = \"objects\", users = 2, transport = \"tls\"")).is_ok());
+    let e = read(&file("kind = \"objects\", users = 2, transport = \"tls\", opened_by = \"sender\""))
+        .unwrap_err();
+    assert!(e.contains("which the receiver opens"), "{e}");
     let e = read(&file("kind = \"telnet\", flows = 2, transport = \"quic\"")).unwrap_err();
     assert!(e.contains("QUIC carries long, files, objects and pages"), "{e}");
     let e =

@@ -94,6 +94,7 @@ fn transfer(user: u32) -> Transfer {
         size: u64::MAX,
         header: 0,
         request: 0,
+        tls: None,
         receiver_opens: false,
         close: false,
         config: [0, 0],
