@@ -367,3 +367,22 @@ fn the_first_packet_of_all_repeats_nothing() {
     b.put(packet(1, 1, QuicPacket::Initial, 1228));
     assert_eq!(waiting(&mut b), [1]);
 }
+
+#[test]
+fn the_end_of_a_burst_is_seen_however_short_or_long_it_is() {
+    // 102 bytes may be an acknowledgment elsewhere; 1200 of 1228 are no full packet.
+    for last in [102, 1200] {
+        let mut b = begun(&[], 2);
+        b.put(packet(1, 3, DATA, last));
+        b.wait(325);
+        (11..=12).for_each(|id| b.put(packet(1, id, DATA, 1228)));
+        assert_eq!(suppressed(&mut b), [11, 12], "{last}: nothing more is to be said");
+    }
+    // By itself such a packet says nothing of the data: more may come.
+    let mut b = begun(&[], 2);
+    b.wait(20);
+    b.put(packet(1, 3, DATA, 102));
+    b.wait(325);
+    b.put(packet(1, 11, DATA, 1228));
+    assert_eq!(waiting(&mut b), [1, 2, 3, 11]);
+}
