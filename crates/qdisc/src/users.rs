@@ -8,9 +8,10 @@
 //! served (nothing, or its next packet), and what becomes of an overspent credit ([`Carry`]). Where each user has one
 //! flow, the order of service is that of the flows without users.
 //!
-//! - **New flows.** A new user goes first once. Its later flows are new as well, and a user that opens a connection for
-//!   each object has nothing else. They have a credit of their own, which each round fills a little: fifty new flows of
-//!   one user go first no more often than another's one after another ([`Users::credit_new_flow`]).
+//! - **First flights.** A new user goes first once. Its later flows are new as well, and a user that opens a connection
+//!   for each object has nothing else. Their first flights go ahead of its share, up to a bound, and it pays for them
+//!   with what it leaves of its turns, with the time in which nothing of it waits, and with a part of each turn
+//!   ([`Users::credit_new_flow`]). So nobody has more than its share, however many flows it opens.
 //! - **Strangers.** Users of whom nothing has been heard share as one, where anything is heard at all
 //!   ([`Users::is_stranger`]).
 //! - **Rates.** A user with a rate of its own waits aside until it has paid for what it was sent ([`pace`]).
@@ -45,9 +46,10 @@ use crate::{Packet, Ppm};
 /// The rates of circuits in one direction, by number; `None` for no limit.
 pub type CircuitRates = Arc<[Option<Rate>]>;
 
-/// The part of a quantum, as its inverse, that each round gives a user for its new flows. A user that opens connections
-/// all the time has at most so much more than others.
-const FOR_NEW_FLOWS: i32 = 4;
+/// The part of a quantum, as its inverse, by which each turn of a user that is ahead of its share is smaller: it sits
+/// out one turn in so many. Paid by whole turns, a third of QUIC's objects stall above 5 s
+/// (docs/decisions/first-flights.md).
+const PAID_BACK: i32 = 8;
 
 /// The time for which a user's share is kept that was not used for packets without data.
 const CONTROL_SAVED: Duration = Duration::from_millis(200);
@@ -69,8 +71,8 @@ pub struct UserState<S> {
     packets: u32,
     /// Time at which the user was last noted to have nothing waiting ([`Idle`]).
     rests: Coarse,
-    /// Bytes of its new flows that were recently sent before others: each round forgets a part of a quantum.
-    spent: i32,
+    /// Bytes by which the first flights of its flows went ahead of its share.
+    ahead: i32,
     /// Whether it waits for its rate, and stands in no list.
     aside: bool,
     /// Whether it has sent something itself.
@@ -103,10 +105,32 @@ impl<S> UserState<S> {
         self.packets -= 1;
     }
 
-    /// Notes that so many rounds have passed: each gives the user a part of `quantum` for its new flows.
-    pub fn forget(&mut self, quantum: i32, rounds: i32) {
-        if self.spent > 0 {
-            self.spent = self.spent.saturating_sub((quantum / FOR_NEW_FLOWS).saturating_mul(rounds)).max(0);
+    /// Counts what it was sent beyond its credit as ahead of its share, if any of that was.
+    fn owe_what_exceeded_its_credit(&mut self) {
+        if self.ahead > 0 && self.turn.credit < 0 {
+            self.ahead = self.ahead.saturating_sub(self.turn.credit);
+            self.turn.credit = 0;
+        }
+    }
+
+    /// Pays for first flights with what is left of its last turn.
+    pub fn pay_back_the_rest(&mut self) {
+        let paid = self.ahead.min(self.turn.deficit).max(0);
+        self.ahead -= paid;
+        self.turn.deficit -= paid;
+    }
+
+    /// Pays for first flights with `bytes` of its share that it did not take.
+    pub fn pay_back(&mut self, bytes: i32) {
+        self.ahead -= self.ahead.min(bytes).max(0);
+    }
+
+    /// Pays for first flights with a part of the `quantum` that its turn has brought.
+    fn pay_back_in_turn(&mut self, quantum: i32) {
+        let part = quantum / PAID_BACK;
+        if self.ahead >= part {
+            self.ahead -= part;
+            self.turn.deficit -= part;
         }
     }
 
@@ -196,7 +220,7 @@ impl<S> Users<S> {
             flows: 0,
             packets: 0,
             rests: Coarse::default(),
-            spent: 0,
+            ahead: 0,
             aside: false,
             heard: false,
             rated: false,
@@ -335,18 +359,21 @@ impl<S> Users<S> {
                 self.put_aside(first);
                 continue;
             }
-            let (place, credit) = (state.turn.place(), state.turn.credit);
+            let (place, left) = (state.turn.place(), state.turn.deficit);
             match self.order.step(&mut self.slab, first, &terms, || need(first)) {
                 Step::Serve => {
                     self.serving = Serving { user: first, place };
                     return Some(first);
                 }
-                Step::Later(Place::Old) => self.slab.at_mut(first).forget(quantum, 1),
+                Step::Later(Place::Old) => self.slab.at_mut(first).pay_back_in_turn(quantum),
                 Step::Later(_) => {
                     let state = self.slab.at_mut(first);
-                    if state.spent > 0 {
-                        // Bytes sent beyond the credit.
-                        state.spent = state.spent.saturating_sub(credit.min(0));
+                    state.owe_what_exceeded_its_credit();
+                    if state.ahead > 0 && left > 0 {
+                        // It went ahead before its turn was used up, and has no other one.
+                        state.turn.deficit = left;
+                    } else {
+                        state.pay_back_in_turn(quantum);
                     }
                 }
             }
@@ -376,16 +403,17 @@ impl<S> Users<S> {
         Some(state.flows)
     }
 
-    /// Gives a user `wanted` bytes of credit for a new flow, or what is left to it of `most` ([`FOR_NEW_FLOWS`]). An
-    /// old one goes to `place`. Returns whether anything was left.
+    /// Gives a user `wanted` bytes of credit for the first flight of a flow, or what it may still be ahead of its share of
+    /// `most`. An old one goes to `place`. Returns whether anything was left.
     pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
         let state = self.slab.at_mut(user);
-        let credit = wanted.min(most - state.spent);
+        state.owe_what_exceeded_its_credit();
+        let credit = wanted.min(most - state.ahead);
         if credit <= 0 || state.aside {
             return false;
         }
         state.turn.credit = state.turn.credit.max(0) + credit;
-        state.spent += credit;
+        state.ahead += credit;
         if state.turn.place() == Place::Old {
             self.order.promote(&mut self.slab, user, place);
         }

@@ -296,7 +296,7 @@ impl<P: Packet> FlowQueues<P> {
         let flow = self.tracker.flow(id);
         let state = &mut self.flows[id.index()];
         if restarted || !state.is_of(flow) {
-            state.restart(flow.generation() + 1, self.turns.new_quantum());
+            state.restart(flow.generation() + 1, self.turns.first_flight());
         }
         state
     }

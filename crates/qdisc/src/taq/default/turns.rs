@@ -26,9 +26,13 @@ use crate::taq::{Common, DefaultConfig};
 use crate::users::{CircuitRates, Users};
 use crate::{Packet, Ppm, ShaperConfig};
 
-/// New flows of a user that are sent first one after another, each with one packet: then they have to wait for what a
-/// user's rounds bring.
-const OF_NEW_FLOWS: i32 = 3;
+/// How far first flights may bring a user ahead of its share, as a multiple of what a new user may send before others:
+/// with half as much, those who fetch one object after another have paid too little when the next one begins.
+const MOST_AHEAD: i32 = 6;
+
+/// A first flight where users share the link, as a multiple of what a new flow may send else: an object of 6 kB. It goes
+/// before other flows of its user, whose share pays for it.
+const FIRST_FLIGHT: i32 = 4;
 
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
@@ -262,8 +266,10 @@ impl Turns {
         signed(if self.rules.quantum == 0 { self.lengths.largest.max(64) } else { self.rules.quantum.into() })
     }
 
-    pub const fn new_quantum(&self) -> i32 {
-        self.rules.new_quantum
+    /// Bytes that a flow may send before the old ones of its user, or before all where there are no users.
+    pub const fn first_flight(&self) -> i32 {
+        let of_user = if self.users.is_some() { FIRST_FLIGHT } else { 1 };
+        self.rules.new_quantum.saturating_mul(of_user)
     }
 
     /// The time the link takes for a quantum.
@@ -399,7 +405,9 @@ impl Turns {
             rested_first: self.rules.rested_first,
         };
         let flow = &mut flows[id.index()].turn;
-        let place = comer.place(flow.served_at, &mut flow.turn);
+        // Within its user a small packet does not wait for another flow's first flight, whatever it is.
+        let request = comer.request || (small && self.users.is_some());
+        let place = Comer { request, ..comer }.place(flow.served_at, &mut flow.turn);
         let new = place != Place::Old && flow.served_at == NEVER;
         let credit = if new { flow.turn.credit } else { 0 };
         self.flows += 1;
@@ -524,12 +532,12 @@ fn charge(lists: &mut DeficitScheduler, flows: &mut [FlowState], share: NewShare
 }
 
 /// Puts a user with a new backlog into a list. Where each user has one flow it goes where that would go if there were
-/// no users. A new flow with `credit` of a user who is not new goes first now and then.
+/// no users. A new flow with `credit` of a user who is not new goes first if its user is not too far ahead of its share.
 fn join_user<S>(users: &mut Users<S>, at: u32, credit: i32, comer: Comer) {
     let Comer { quantum, new_quantum, new_flows_first, .. } = comer;
-    // A quarter more than one packet: for what a handshake sends beside its full one.
-    let wanted = credit.min(new_quantum + new_quantum / 4);
-    let most = OF_NEW_FLOWS * new_quantum;
+    // One packet. What a short answer of a handshake leaves of that lets the next packet go first as well: the first data.
+    let wanted = credit.min(new_quantum);
+    let most = new_quantum.saturating_mul(MOST_AHEAD);
     let first = comer.first_of_new();
     match users.at(at).turn.place() {
         Place::Idle => {}
@@ -540,17 +548,11 @@ fn join_user<S>(users: &mut Users<S>, at: u32, credit: i32, comer: Comer) {
         _ => return,
     }
     let user = users.at_mut(at);
-    let rounds = rounds_since(user.served_at, comer.now, comer.round_time);
+    user.pay_back_the_rest();
     let place = comer.place(user.served_at, &mut user.turn);
-    user.forget(quantum, rounds);
+    user.pay_back(comer.left_by_rest(user.served_at, place));
     let credited = place == Place::Old && new_flows_first && users.credit_new_flow(at, wanted, most, first);
     users.enter(at, if credited { first } else { place }, quantum);
-}
-
-/// Rounds since somebody was served.
-fn rounds_since(served_at: Instant, now: Instant, round_time: Duration) -> i32 {
-    let rounds = now.since(served_at).as_nanos() / round_time.as_nanos().max(1);
-    if served_at == NEVER { 0 } else { i32::try_from(rounds).unwrap_or(i32::MAX) }
 }
 
 /// Somebody who has something waiting again, a flow or a user: what decides where it goes.
@@ -602,6 +604,18 @@ impl Comer {
     /// The list of a comer that has something of its first credit left.
     const fn first_of_new(&self) -> Place {
         if self.request { Place::Sparse } else { Place::New }
+    }
+
+    /// The bytes of its share that it left to others since it was last served: a quantum for each round, but for the
+    /// round for which it goes to `place`, before others.
+    fn left_by_rest(&self, served_at: Instant, place: Place) -> i32 {
+        if served_at == NEVER {
+            return 0;
+        }
+        let rest = self.now.since(served_at);
+        let rest = if place == Place::Sparse { rest.saturating_sub(self.round_time) } else { rest };
+        let left = u128::from(self.quantum.unsigned_abs()) * u128::from(rest.as_nanos());
+        i32::try_from(left / u128::from(self.round_time.as_nanos().max(1))).unwrap_or(i32::MAX)
     }
 
     /// The bytes that its packet takes of the link, if its share of the time since it was last served is as much; else
@@ -669,6 +683,15 @@ mod tests {
         assert_eq!(goes(comer(500), at(950), 0, 0), (Place::Sparse, 500, 0));
         assert_eq!(goes(comer(501), at(950), 0, 0).0, Place::Old);
         assert_eq!(goes(comer(500), at(950), 0, -1).0, Place::Old, "a debt comes first");
+    }
+
+    #[test]
+    fn what_a_rest_leaves_to_others() {
+        // 50 ms of 100 are half of 1000 bytes. Who goes first for its rest has had a round of it.
+        assert_eq!(comer(600).left_by_rest(at(950), Place::Old), 500);
+        assert_eq!(comer(600).left_by_rest(at(950), Place::Sparse), 0);
+        assert_eq!(comer(600).left_by_rest(at(750), Place::Sparse), 1500);
+        assert_eq!(comer(600).left_by_rest(NEVER, Place::New), 0);
     }
 
     #[test]
