@@ -403,8 +403,8 @@ impl<S> Users<S> {
         Some(state.flows)
     }
 
-    /// Gives a user `wanted` bytes of credit for the first flight of a flow, or what it may still be ahead of its share of
-    /// `most`. An old one goes to `place`. Returns whether anything was left.
+    /// Gives a user `wanted` bytes of credit for the first flight of a flow, or what it may still be ahead of its
+    /// share of `most`. An old one goes to `place`. Returns whether anything was left.
     pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
         let state = self.slab.at_mut(user);
         state.owe_what_exceeded_its_credit();

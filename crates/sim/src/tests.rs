@@ -104,9 +104,9 @@ fn stalls_of_a_hundred(scale: u8) -> (f64, f64) {
     (figures["stall_over_5s"], figures["stall_p99_s"])
 }
 
-/// A round takes 2.5 s, with headers; no first flight is paid for by a turn. A sender that is not told of two whole segments' room misses turns. With edges up
-/// to a segment short, 1.1, .6 and .7 % of stalls last two rounds at scales 5, 6 and 8, where a first window of 2816 B
-/// makes Linux send half of that at a time. At scale 7 none do.
+/// A round takes 2.5 s, with headers; no first flight is paid for by a turn. A sender that is not told of two whole
+/// segments' room misses turns. With edges up to a segment short, 1.1, .6 and .7 % of stalls last two rounds at
+/// scales 5, 6 and 8, where a first window of 2816 B makes Linux send half of that at a time. At scale 7 none do.
 #[test]
 fn no_window_scale_costs_a_turn() {
     for scale in 0..=14 {

@@ -1,5 +1,5 @@
-//! TLS 1.3 over TCP, as far as it takes time and bytes (RFC 8446, section 2): the client's hello, then the server's flight;
-//! the client's Finished comes with the request, and the server's tickets with the object.
+//! TLS 1.3 over TCP, as far as it takes time and bytes (RFC 8446, section 2): the client's hello, then the server's
+//! flight; the client's Finished comes with the request, and the server's tickets with the object.
 
 /// Header, content type and tag of an encrypted record (RFC 8446, section 5.2).
 const RECORD: u32 = 5 + 1 + 16;
@@ -58,8 +58,8 @@ impl TlsHandshake {
         self.hello.into()
     }
 
-    /// The server has received `bytes`: length of its flight, if that was the last of the hello, and 0 before; `None` if
-    /// they are of no hello.
+    /// The server has received `bytes`: length of its flight, if that was the last of the hello, and 0 before; `None`
+    /// if they are of no hello.
     pub(crate) fn asked(&mut self, bytes: u64) -> Option<u64> {
         let of_it = take(&mut self.hello, bytes);
         (of_it > 0).then(|| if self.hello == 0 { self.flight.into() } else { 0 })

@@ -66,8 +66,8 @@ fn the_credit_of_first_flights_by_hand() {
     assert_eq!(serve(&mut q, at(1), 1000), Some(one));
     let order: Vec<_> = (0..4).map(|_| serve(&mut q, at(1), 1000).unwrap()).collect();
     assert_eq!(order, [other, one, other, one]);
-    // Of the 1000 it was sent ahead its two turns have paid an eighth of a quantum each: for a little there is room, and
-    // no more.
+    // Of the 1000 it was sent ahead its two turns have paid an eighth of a quantum each: for a little there is room,
+    // and no more.
     assert_eq!((q.at(one).ahead, q.at(one).turn.deficit), (750, -250));
     assert!(q.credit_new_flow(one, 2000, 900, Place::New) && !q.credit_new_flow(one, 1, 900, Place::New));
     assert_eq!((q.at(one).turn.credit, q.at(one).ahead), (150, 900));

@@ -241,9 +241,9 @@ const SILENCE: Duration = Duration::from_millis(150);
 const PROBES: u8 = 2;
 /// Packets up to here have no data, or hardly any: PING and acknowledgments.
 const NO_DATA: u16 = 128;
-/// Bytes that may be missing in a full packet: a frame of data has lengths of one to eight bytes (RFC 9000, section 19.8).
-/// With four times as much the last piece of one object in twenty passes for a full packet, and each timer's probes
-/// for new data.
+/// Bytes that may be missing in a full packet: a frame of data has lengths of one to eight bytes (RFC 9000, section
+/// 19.8). With four times as much the last piece of one object in twenty passes for a full packet, and each timer's
+/// probes for new data.
 const SLACK: u16 = 16;
 /// Time from one packet to the next of a burst: a short one so soon behind a full one is its end, however short.
 const SAME_BURST: Duration = Duration::from_millis(5);

@@ -30,8 +30,8 @@ use crate::{Packet, Ppm, ShaperConfig};
 /// with half as much, those who fetch one object after another have paid too little when the next one begins.
 const MOST_AHEAD: i32 = 6;
 
-/// A first flight where users share the link, as a multiple of what a new flow may send else: an object of 6 kB. It goes
-/// before other flows of its user, whose share pays for it.
+/// A first flight where users share the link, as a multiple of what a new flow may send else: an object of 6 kB. It
+/// goes before other flows of its user, whose share pays for it.
 const FIRST_FLIGHT: i32 = 4;
 
 /// No instant at which anything was sent.
@@ -532,10 +532,12 @@ fn charge(lists: &mut DeficitScheduler, flows: &mut [FlowState], share: NewShare
 }
 
 /// Puts a user with a new backlog into a list. Where each user has one flow it goes where that would go if there were
-/// no users. A new flow with `credit` of a user who is not new goes first if its user is not too far ahead of its share.
+/// no users. A new flow with `credit` of a user who is not new goes first if its user is not too far ahead of its
+/// share.
 fn join_user<S>(users: &mut Users<S>, at: u32, credit: i32, comer: Comer) {
     let Comer { quantum, new_quantum, new_flows_first, .. } = comer;
-    // One packet. What a short answer of a handshake leaves of that lets the next packet go first as well: the first data.
+    // One packet. What a short answer of a handshake leaves of that lets the next packet go first as well: the first
+    // data.
     let wanted = credit.min(new_quantum);
     let most = new_quantum.saturating_mul(MOST_AHEAD);
     let first = comer.first_of_new();
