@@ -107,7 +107,9 @@ fn default(config: &mut Config) -> Option<&mut DefaultConfig> {
 keys! {
     Config;
     [None, Some, Config::default] {
-        mode: Choice(), "rules of TAQ: `default`, the best found by measurement, or `paper`, the published text";
+        mode: Choice(),
+            "rules of TAQ: `default`, the best found by measurement, or `paper`, the published text, by which UDP, \
+             QUIC and pure acknowledgments lose first";
     }
     [None, common, Config::default] {
         share: Choice(),

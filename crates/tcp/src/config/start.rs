@@ -15,7 +15,8 @@ pub enum BurstAfter {
 /// How B-TCP's step is rounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BurstStep {
-    /// The pseudo-code: the step per round trip is whole and at least 1, and there is none above the threshold.
+    /// The pseudo-code: the step per round trip is whole and at least 1. Above the threshold, where the pseudo-code
+    /// would shrink the window, each ACK adds a segment, as in slow start.
     #[default]
     Guarded,
     /// The dissertation's ns-2 code: a step per ACK of 0 becomes 1, and above the threshold steps are negative.

@@ -78,7 +78,8 @@
 //!   when they are sent again.
 //! - N, among whom the link is shared, are the flows that sent data within max(2 s, 4 epochs), have something waiting,
 //!   or are silent because of a loss.
-//! - Pure acknowledgments and what is not TCP stand by their rate whatever was dropped. Their loss has no consequence.
+//! - Pure acknowledgments and what is not TCP stand by their rate whatever was dropped. Their loss brings no timeout
+//!   that the paper knows, so they lose before all else, also below their fair share. The paper has TCP alone.
 //! - New flows have a third of level 2, and a quarter of the buffer; retransmissions seven tenths of the link, three
 //!   quarters of the buffer. The bucket of the cap is 100 ms or two MTU deep.
 //! - A packet whose flow cannot be followed, because the table is full, goes above fair share.
