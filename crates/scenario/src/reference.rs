@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use crate::table::put;
 use crate::{Error, Experiment, Size};
 
-/// Both pages, one after the other; `None` where the crate is outside of its repository.
+/// Reads both pages as one text; `None` where the crate is outside of its repository.
 pub fn documents() -> Option<String> {
     let reference = narrows_testing::repository(env!("CARGO_MANIFEST_DIR"))?.join("docs/reference");
     let read = |page: &str| std::fs::read_to_string(reference.join(page)).unwrap();
