@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod check;
 mod costs;
+mod crates;
 mod digest;
 mod kernel_senders;
 mod lint;
@@ -55,6 +56,8 @@ enum Task {
     Lint,
     /// Look for formatting and lints, run every test, and say what passed, failed and was skipped
     Test(test::Args),
+    /// Package the crates that others can take, and run their tests outside the workspace, without a network
+    Crates(crates::Args),
     /// Run a command under another kernel, in a virtual machine whose clock counts instructions
     Vm(vm::Args),
     /// Try the Debian package in a virtual machine with systemd: starts, late interfaces; needs root
@@ -93,6 +96,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Digest(args) => digest::run(&args),
         Task::KernelSenders(args) => kernel_senders::run(&args),
         Task::Vantage(args) => vantage::run(&args),
+        Task::Crates(args) => crates::run(&args),
         Task::Tidy(args) => tidy::run(&args),
         Task::Check(args) => check::run(&args),
         Task::Lint => lint::run(),

@@ -47,3 +47,8 @@ pub use sequence::MOST_UNDER_WAY;
 pub use table::{Expected, Likely};
 pub use times::{Coarse, Micros};
 pub use tracker::{FlowId, Observation, Tracker};
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -86,3 +86,8 @@ pub fn prefetch<T>(value: &T) {
 const fn some(index: u32) -> Option<u32> {
     if index == NIL { None } else { Some(index) }
 }
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

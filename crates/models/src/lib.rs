@@ -24,3 +24,8 @@ pub mod taq_chain;
 pub mod throughput;
 
 pub use domain::{Error, Result};
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -73,6 +73,11 @@ pub use spec::{DisciplineSettings, Limits, Spec};
 pub use users::CircuitRates;
 pub use verdict::{Backlog, Reason, Verdict, Verdicts};
 
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 #[path = "../tests/it/harness/mod.rs"]
 mod harness;

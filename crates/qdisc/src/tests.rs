@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use narrows_testing::repository;
 use narrows_units::Instant;
 
 use crate::harness::drive::{Waking, run};
@@ -10,23 +11,26 @@ use crate::harness::traffic::Traffic;
 use crate::harness::{build, link};
 use crate::{Settings as _, Spec, drop_front};
 
-fn read(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 #[test]
 fn the_page_shows_the_code_that_is_compiled() {
-    let page = read("../../docs/how-to/add-a-discipline.md");
+    let Some(root) = repository(env!("CARGO_MANIFEST_DIR")) else { return };
+    let page = read(&root.join("docs/how-to/add-a-discipline.md"));
     let blocks: Vec<&str> = page.split("```").skip(1).step_by(2).collect();
-    let code = read("src/drop_front.rs");
+    let code = read(&root.join("crates/qdisc/src/drop_front.rs"));
     assert!(
         blocks.contains(&format!("rust\n{code}").as_str()),
         "the page has other code than src/drop_front.rs"
     );
     assert!(code.lines().count() <= 60);
     let row = blocks.iter().find_map(|b| b.strip_prefix("rust\n    \"")).expect("the page shows the row");
-    assert!(read("src/spec.rs").contains(row), "the page has another row than spec.rs");
+    assert!(
+        read(&root.join("crates/qdisc/src/spec.rs")).contains(row),
+        "the page has another row than spec.rs"
+    );
 }
 
 #[test]

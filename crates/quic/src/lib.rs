@@ -36,3 +36,8 @@ pub use endpoint::{Endpoint, Role};
 pub use event::{EndpointCounters, Io, QuicEvent};
 pub use packet::{Ack, Datagram, EcnCounts, Frame, FramedPacket, Space};
 pub use ranges::RangeSet;
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

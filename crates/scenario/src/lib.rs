@@ -44,3 +44,8 @@ pub use size::{LARGEST, Size, web_sizes};
 pub use topology::{Delays, EdgeRouter, Hosts, Link, LinkDiscipline, Loss, Policy, Spacing, Topology};
 pub use traffic::{LogEntry, LogSource, LogTiming, OpenedBy, Traffic, TrafficKind, Transport};
 pub use web::{Http, Visits, Web};
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

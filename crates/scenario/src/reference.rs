@@ -8,10 +8,12 @@ use toml::{Table, Value};
 use crate::table::put;
 use crate::{Error, Experiment, Size};
 
-const DOCS: &str = concat!(
-    include_str!("../../../docs/reference/scenarios.md"),
-    include_str!("../../../docs/reference/workloads.md")
-);
+/// Reads both pages as one text; `None` where the crate is outside of its repository.
+pub fn documents() -> Option<String> {
+    let reference = narrows_testing::repository(env!("CARGO_MANIFEST_DIR"))?.join("docs/reference");
+    let read = |page: &str| std::fs::read_to_string(reference.join(page)).unwrap();
+    Some(read("scenarios.md") + &read("workloads.md"))
+}
 
 const THIN: &str = "name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\n";
 const LONG: &str = "name = \"t\"\ndiscipline = \"taq\"\nlink = [{ from = \"a\", to = \"b\", rate = \"1mbit\" }]\n\
@@ -70,12 +72,12 @@ fn sections() -> Vec<(&'static str, String, &'static str)> {
 }
 
 /// The rows of the table under a heading: key, example of its value.
-fn rows(heading: &str) -> Vec<(String, String)> {
-    cells(heading).into_iter().map(|c| (c[0].clone(), c[2].clone())).collect()
+fn rows(docs: &str, heading: &str) -> Vec<(String, String)> {
+    cells(docs, heading).into_iter().map(|c| (c[0].clone(), c[2].clone())).collect()
 }
 
-fn cells(heading: &str) -> Vec<Vec<String>> {
-    let after = DOCS.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}")).1;
+fn cells(docs: &str, heading: &str) -> Vec<Vec<String>> {
+    let after = docs.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}")).1;
     let section = after.split("\n#").next().unwrap();
     let rows = section.lines().filter(|l| l.starts_with("| `"));
     rows.map(|l| {
@@ -113,6 +115,8 @@ fn known(file: &str, place: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_tables_have_the_keys_that_exist() {
+    let Some(docs) = documents() else { return };
+    let rows = |heading: &str| rows(&docs, heading);
     let everyone: BTreeSet<String> = rows("## `[[traffic]]`").into_iter().map(|(k, _)| k).collect();
     let mut topology = BTreeSet::new();
     for (heading, file, place) in sections() {
@@ -137,9 +141,10 @@ fn the_tables_have_the_keys_that_exist() {
 
 #[test]
 fn every_row_s_example_works() {
+    let Some(docs) = documents() else { return };
     let mut tried = 0;
     for (heading, file, place) in sections() {
-        for row in cells(heading) {
+        for row in cells(&docs, heading) {
             let (key, example) = (row[0].as_str(), row[2].as_str());
             let special = heading == "## `[topology]`"
                 && match key {
@@ -173,12 +178,13 @@ fn every_row_s_example_works() {
 
 #[test]
 fn whole_examples_and_laws_work() {
-    let blocks = DOCS.split("```").filter_map(|b| b.strip_prefix("toml\n"));
+    let Some(docs) = documents() else { return };
+    let blocks = docs.split("```").filter_map(|b| b.strip_prefix("toml\n"));
     let runs: Vec<usize> =
         blocks.map(|b| Experiment::parse(b, &[]).unwrap().expand().unwrap().len()).collect();
     // 2 disciplines x 3 rates x 5 shares x 3 seeds; 2 x 4 x 2 points.
     assert_eq!(runs, [90, 16]);
-    let laws = DOCS.split_once("## Size laws").unwrap().1.split_once("\nDraws").unwrap().0;
+    let laws = docs.split_once("## Size laws").unwrap().1.split_once("\nDraws").unwrap().0;
     for cell in laws.lines().filter(|l| l.starts_with("| `")) {
         for law in cell.split('`').skip(1).step_by(2) {
             law.parse::<Size>().unwrap_or_else(|e| panic!("{law}: {e}"));

@@ -181,3 +181,8 @@ pub fn presets<C: Settings>(presets: &[(&str, C)]) -> String {
     }
     text
 }
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

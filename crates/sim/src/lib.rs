@@ -50,3 +50,8 @@ pub use run::{RunError, join, run, run_part};
 
 #[cfg(test)]
 mod tests;
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -24,3 +24,8 @@ pub use config::{
 pub use endpoint::{Endpoint, EndpointCounters};
 pub use event::{Io, Segment, TcpEvent};
 pub use narrows_settings::{Key, SettingError, Settings};
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,6 +10,7 @@ pub mod tables;
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 pub use scratch::Scratch;
 
@@ -29,6 +30,25 @@ pub fn skip(test: &str, why: impl Display) {
 /// Says that `test` runs without `part`.
 pub fn skip_part(test: &str, part: &str, why: impl Display) {
     tell(format!("{PART}{test}: {part}: {why}"));
+}
+
+/// The repository's folder, for a test that holds one of its files against the code; `crate_folder` is the caller's
+/// `CARGO_MANIFEST_DIR`. `None`, after a line that says so, where the crate was taken out of the repository: the caller
+/// returns.
+#[must_use]
+pub fn repository(crate_folder: &str) -> Option<PathBuf> {
+    let folder = Path::new(crate_folder);
+    if is_packaged(folder) {
+        skip(&running(), "the crate is outside of its repository");
+        return None;
+    }
+    Some(folder.join("../.."))
+}
+
+/// Whether a crate's folder was unpacked from a package: there and nowhere else cargo leaves the manifest as it was
+/// written, `Cargo.toml.orig`.
+fn is_packaged(folder: &Path) -> bool {
+    folder.join("Cargo.toml.orig").exists()
 }
 
 /// The name of the test that runs on this thread, for functions that several tests call: libtest names its threads
@@ -82,9 +102,24 @@ fn tell(line: String) {
     }
 }
 
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_is_known_by_its_second_manifest() {
+        let folder = Scratch::new("package");
+        assert!(!is_packaged(&folder));
+        let name = folder.to_str().unwrap_or_default();
+        assert_eq!(repository(name), Some(folder.join("../..")));
+        std::fs::write(folder.join("Cargo.toml.orig"), "").expect("a file in a folder of our own");
+        assert!(is_packaged(&folder));
+    }
 
     #[test]
     fn a_test_knows_its_name() {

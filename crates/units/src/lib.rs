@@ -93,3 +93,8 @@ impl Dscp {
         self.0
     }
 }
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -29,3 +29,8 @@ pub use newcomers::Newcomers;
 pub use prefix::{Prefix, PrefixTable};
 pub use rows::CircuitError;
 pub use user::{CircuitId, Side, User, UserRule};
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

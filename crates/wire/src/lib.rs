@@ -25,3 +25,8 @@ pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};
 pub use quic::QuicPacket;
 pub use rewrite::{checksum, mark_ce, set_dscp, set_tsval, set_window, tcp_checksum};
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

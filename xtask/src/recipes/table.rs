@@ -236,6 +236,13 @@ done"#,
         commands: r#"cargo run -q --release -p narrows-xtask -- --as-is digest "$@""#,
     },
     Recipe {
+        name: "crates",
+        who: Contributors,
+        says: "the crates that others can take: packaged, and their tests run outside the workspace; --publish asks \
+               cargo publish --dry-run too",
+        commands: "",
+    },
+    Recipe {
         name: "vm",
         who: Contributors,
         says: "a command under another kernel, in a virtual machine whose clock counts instructions",

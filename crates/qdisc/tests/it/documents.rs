@@ -1,13 +1,13 @@
 //! The documents say what the code does: each table of settings in them is the table of keys.
 
-use std::path::Path;
-
 use narrows_qdisc::Spec;
+use narrows_testing::repository;
 
 #[test]
 fn the_tables_of_settings_are_the_tables_of_keys() {
     let page = "reference/disciplines.md";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let Some(root) = repository(env!("CARGO_MANIFEST_DIR")) else { return };
+    let path = root.join("docs").join(page);
     for (name, table) in Spec::markdown() {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert!(text.contains(&format!("\n## {name}\n")), "docs/{page} has no section {name}");

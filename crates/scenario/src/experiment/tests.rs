@@ -371,7 +371,8 @@ fn replacements_name_themselves() {
 /// Every scenario file of the repository is one a simulator can run.
 #[test]
 fn the_experiments_here_are_sound() {
-    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let Some(root) = narrows_testing::repository(env!("CARGO_MANIFEST_DIR")) else { return };
+    let experiments = root.join("experiments");
     let mut read = 0;
     for folder in std::fs::read_dir(experiments).unwrap().map(|f| f.unwrap().path()).filter(|f| f.is_dir()) {
         for file in std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().path()) {

@@ -1,15 +1,15 @@
 //! The documents say what the code does: the table of settings in `docs/reference/tcp.md` is the table of keys, and
 //! each start-up and congestion control has its row.
 
-use std::path::Path;
-
 use narrows_tcp::{Config, Preset, Settings as _};
+use narrows_testing::repository;
 
 const END: &str = "<!-- /keys -->";
 
 #[test]
 fn the_table_of_settings_is_the_table_of_keys() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/tcp.md");
+    let Some(root) = repository(env!("CARGO_MANIFEST_DIR")) else { return };
+    let path = root.join("docs/reference/tcp.md");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let begin = text
         .find("<!-- keys")
@@ -37,9 +37,10 @@ fn row<'a>(table: &'a str, first: &str) -> Option<Vec<&'a str>> {
 
 #[test]
 fn each_start_up_and_congestion_control_has_a_row_with_keys_that_exist() {
+    let Some(root) = repository(env!("CARGO_MANIFEST_DIR")) else { return };
     let keys = Config::markdown();
     for (key, page) in [("startup", "startups.md"), ("congestion", "congestion-controls.md")] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
+        let path = root.join("docs/reference").join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let choices = row(&keys, key).unwrap_or_else(|| panic!("no key {key}"))[Preset::ALL.len() + 1];
         for choice in choices.split(" or ") {
