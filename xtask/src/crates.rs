@@ -1,9 +1,9 @@
-//! `cargo xtask crates`: packages every crate of the workspace that may be published, unpacks the packages into a folder
-//! outside of it, where they take the place of what a registry would give, and runs their tests there, without a
-//! network.
+//! `cargo xtask crates`: packages every crate of the workspace that may be published, unpacks the packages into a
+//! folder outside of it, where they take the place of what a registry would give, and runs their tests there, without
+//! a network.
 //!
-//! A package that is built in the workspace finds its siblings, the documents and the settings of the workspace; whoever
-//! takes it from a registry has none of these.
+//! A package that is built in the workspace finds its siblings, the documents and the settings of the workspace;
+//! whoever takes it from a registry has none of these.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
