@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{bail, ensure};
+use narrows_qdisc::follow::LinkPlace;
 use narrows_qdisc::{Direction, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
 use narrows_users::{Circuits, Side};
@@ -87,6 +88,13 @@ impl Options {
             Direction::Down => (self.down, &self.down_discipline, Side::Destination),
             Direction::Up => (self.up, &self.up_discipline, Side::Source),
         };
+        let follow = rate.and_then(|r| r.follow());
+        ensure!(
+            direction == Direction::Down || follow.is_none_or(|f| f.place == LinkPlace::Behind),
+            "up = \"{}\": where=before follows a link that downloads come over, at the users' side: write up = \"auto\" \
+             or a number",
+            rate.map_or_else(String::new, |r| r.to_string())
+        );
         let discipline = match own.as_ref().or(self.discipline.as_ref()) {
             Some(d) => d.clone(),
             None => DEFAULT_DISCIPLINE.parse()?,
@@ -98,7 +106,7 @@ impl Options {
         let lane = LaneSettings {
             observe: self.observe.unwrap_or(false),
             users,
-            follow: rate.and_then(|r| r.follow()),
+            follow,
             ..LaneSettings::new(link, discipline.spec, seed)
         };
         Ok((lane, discipline.text))
@@ -349,6 +357,15 @@ mod tests {
             .unwrap();
         assert_eq!(s.lanes[0].link.unwrap().rate, Rate::from_kbps(1));
         assert_eq!(s.lanes[0].link.unwrap().overhead, 3);
+    }
+
+    #[test]
+    fn only_downloads_come_over_a_link_before_the_box() {
+        let auto = Some("auto:where=before".parse().unwrap());
+        let s = Options { down: auto, ..minimal() }.settle().unwrap();
+        assert_eq!(s.lanes[0].follow.map(|f| f.place), Some(LinkPlace::Before));
+        let error = Options { up: auto, ..minimal() }.settle().unwrap_err().to_string();
+        assert!(error.starts_with("up = \"auto:where=before\": where=before follows"), "{error}");
     }
 
     #[test]

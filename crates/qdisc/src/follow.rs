@@ -1,16 +1,20 @@
-//! A shaper that finds the rate of its link and follows it: the box before a modem whose rate nobody knows.
+//! A shaper that finds the rate of its link and follows it: a modem behind the box whose rate nobody knows, or a dish
+//! before it.
 //!
 //! Idea: pacing by acknowledgments is Jacobson's (SIGCOMM 1988); a window of what the path delivers in its shortest
 //! round trip is BBR's (Cardwell et al., ACM Queue 14(5), 2016), a cautious forecast Sprout's (Winstein, Sivaraman and
 //! Balakrishnan, NSDI 2013). Difference: one controller for all flows together, in the box. It sends no packet of its
 //! own: the users' acknowledgments tell.
 //!
-//! Parts: [`echoes`] finds which packets an acknowledgment tells of; [`paths`] has the round trips without a queue;
-//! [`rate`] estimates what the link delivers; [`forecast`] reckons what has crossed by now; [`control`] decides.
+//! Behind the box: [`echoes`] finds which packets an acknowledgment tells of; [`forecast`] reckons what has crossed by
+//! now; [`control`] decides. Before it: [`round_trips`] and [`clocks`] tell how long what arrives has waited; [`before`]
+//! decides. Both: [`paths`] has the round trips without a queue, [`rate`] estimates what the link delivers.
 //!
 //! Units: bytes on the link; spans are counted in the link's time for 1500 B. Floats decide here, as in senders'
 //! congestion controls; they are the same on all machines with IEEE 754, and `mul_add` is not used.
 
+mod before;
+mod clocks;
 mod config;
 mod control;
 mod echoes;
@@ -18,6 +22,7 @@ mod forecast;
 mod paths;
 mod rate;
 mod report;
+mod round_trips;
 #[cfg(test)]
 mod tests;
 
@@ -27,9 +32,10 @@ use core::marker::PhantomData;
 use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::FlowKey;
 
-pub use config::{FollowConfig, LinkRate};
+use before::Before;
+pub use config::{FollowConfig, LinkPlace, LinkRate};
 use control::Control;
-pub use report::{FollowPhase, FollowReport};
+pub use report::{FollowPhase, FollowReport, FollowSignals};
 
 use crate::{
     Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Spec, Verdicts,
@@ -42,13 +48,41 @@ const PACKET: u64 = 1500;
 const ANNOUNCED_CHANGE: u64 = 10;
 const ANNOUNCED_EVERY: Duration = Duration::from_millis(500);
 
+/// The controller for the place of the link.
+#[derive(Debug)]
+enum Controller {
+    Behind(Box<Control>),
+    Before(Box<Before>),
+}
+
+/// Calls the method of the controller there is.
+macro_rules! either {
+    ($controller:expr, $name:ident($($argument:expr),*)) => {
+        match $controller {
+            Controller::Behind(control) => control.$name($($argument),*),
+            Controller::Before(control) => control.$name($($argument),*),
+        }
+    };
+}
+
+impl Controller {
+    fn new(config: FollowConfig, seed: u64) -> Self {
+        match config.place {
+            LinkPlace::Behind => Self::Behind(Box::new(Control::new(config, seed))),
+            LinkPlace::Before => Self::Before(Box::new(Before::new(config, seed))),
+        }
+    }
+}
+
 /// A discipline before a link whose rate is followed.
 #[derive(Debug)]
 pub struct Follow<P, Q> {
     link: ShaperConfig,
     spec: Spec,
     inner: Q,
-    control: Control,
+    control: Controller,
+    /// Key of the hashes.
+    seed: u64,
     /// Rate that the discipline was told, and when.
     announced: Rate,
     announced_at: Instant,
@@ -65,7 +99,8 @@ impl<P, Q> Follow<P, Q> {
             link,
             spec,
             inner,
-            control: Control::new(config, seed),
+            control: Controller::new(config, seed),
+            seed,
             packets: PhantomData,
         }
     }
@@ -91,7 +126,11 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
         let kept = self.inner.reconfigure(now, spec.settings(), &link);
         if kept {
             (self.link, self.announced, self.spec) = (link, rate, spec.clone());
-            self.control.reconfigure(config);
+            if matches!(self.control, Controller::Before(_)) == (config.place == LinkPlace::Before) {
+                either!(&mut self.control, reconfigure(config));
+            } else {
+                self.control = Controller::new(config, self.seed);
+            }
         }
         kept
     }
@@ -99,7 +138,7 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
     /// State of the controller, for people.
     #[must_use]
     pub fn belief(&self, now: Instant) -> FollowReport {
-        self.control.report(now, self.inner.backlog().packets > 0)
+        either!(&self.control, report(now, self.inner.backlog().packets > 0))
     }
 
     /// Bytes of the largest packet: what has to fit before any packet leaves.
@@ -109,7 +148,7 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
 
     /// Tells the discipline of another rate.
     fn announce(&mut self, now: Instant) {
-        let (rate, known) = (self.control.rate().as_bps(), self.announced.as_bps());
+        let (rate, known) = (either!(&self.control, rate()).as_bps(), self.announced.as_bps());
         if now.since(self.announced_at) < ANNOUNCED_EVERY
             || rate.abs_diff(known) * 100 <= known * ANNOUNCED_CHANGE
         {
@@ -128,28 +167,35 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
 
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         if self.inner.backlog().packets == 0 {
-            self.control.idles(now);
+            either!(&mut self.control, idles(now));
+        }
+        if let Controller::Before(control) = &mut self.control
+            && control.arrives(now, packet.header(), self.link.wire_len(packet.len()).get())
+        {
+            self.announce(now);
         }
         self.inner.enqueue(now, packet, verdicts);
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        if self.inner.backlog().packets == 0 || self.control.ready(now, self.largest()) > now {
+        if self.inner.backlog().packets == 0 || either!(&self.control, ready(now, self.largest())) > now {
             return None;
         }
-        self.control.make_room(now, self.largest());
+        let largest = self.largest();
+        either!(&mut self.control, make_room(now, largest));
         let Some(packet) = self.inner.dequeue(now, verdicts) else {
-            self.control.idles(now);
+            either!(&mut self.control, idles(now));
             return None;
         };
         let bytes = self.link.wire_len(packet.len()).get();
-        self.control.departs(now, packet.header(), bytes, self.inner.backlog().packets > 0);
+        let waiting = self.inner.backlog().packets > 0;
+        either!(&mut self.control, departs(now, packet.header(), bytes, waiting));
         Some(packet)
     }
 
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         let inner = self.inner.next_ready(now)?;
-        Some(self.control.ready(now, self.largest()).max(inner))
+        Some(either!(&self.control, ready(now, self.largest())).max(inner))
     }
 
     fn backlog(&self) -> Backlog {
@@ -159,7 +205,7 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
 
 impl<P: Packet, Q: Discipline<P>> ReversePath<P> for Follow<P, Q> {
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P> {
-        if self.control.returns(now, packet.header()) {
+        if either!(&mut self.control, returns(now, packet.header())) {
             self.announce(now);
         }
         match self.inner.reverse_path_mut() {

@@ -279,7 +279,7 @@ options! {
         "Interface of the wide network";
     down: LinkRate, "RATE" [] Link live
         "Rate of the link to the users, as 600kbit; auto: found and followed, where the link is behind the box; \
-         without it that direction is not shaped";
+         auto:where=before: where it is before the box; without it that direction is not shaped";
     up: LinkRate, "RATE" [] Link live
         "Rate of the link from the users, as 600kbit or auto; without it that direction is not shaped";
     discipline: NamedSpec, "SPEC" ["taq"] Link live

@@ -194,6 +194,10 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
         ("· shortest round trip", format!("{base}, now {:.0} ms more", f.late.as_secs_f64() * 1e3)),
         ("· under way", under_way),
     ]);
+    if let Some(signals) = &f.signals {
+        let told = format!("{} round trips, {} senders' clocks", signals.round_trips, signals.clocks);
+        rows.push(("· told of the queue before the box", told));
+    }
     if f.lost > 0 {
         rows.push(("· lost behind the box", f.lost.to_string()));
     }

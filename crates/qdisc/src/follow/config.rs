@@ -5,12 +5,25 @@ use core::str::FromStr;
 
 use narrows_units::{Duration, Rate};
 
-use crate::keys::keys;
+use crate::keys::{choices, keys};
 use crate::{SettingError, Settings};
+
+/// Place of the link whose rate is followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkPlace {
+    /// Packets enter it after they leave the box: a modem for what goes up.
+    #[default]
+    Behind,
+    /// Packets come out of it before they enter the box: a dish, a mast or a shared line for what comes down.
+    Before,
+}
+choices!(LinkPlace: "behind" => Behind, "before" => Before);
 
 /// Settings of [`Follow`](super::Follow). Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FollowConfig {
+    /// Place of the link, seen in the direction of its packets.
+    pub place: LinkPlace,
     /// Least rate of the link, kbit/s.
     pub min: u32,
     /// Greatest rate of the link, kbit/s.
@@ -30,6 +43,7 @@ pub struct FollowConfig {
 impl Default for FollowConfig {
     fn default() -> Self {
         Self {
+            place: LinkPlace::Behind,
             min: 8,
             max: 1_000_000,
             target: Duration::from_millis(30),
@@ -43,6 +57,7 @@ impl Default for FollowConfig {
 
 keys! {
     FollowConfig;
+    where(place): Choice(), "place of the link: packets enter it `behind` the box, or come out of it `before` the box";
     min: Number(1, 10_000_000), "least rate of the link, kbit/s";
     max: Number(1, 10_000_000), "greatest rate of the link, kbit/s";
     target: Time(Duration::ZERO, Duration::from_secs(1)), "wait in the modem that is aimed at, beside `packets`";

@@ -172,6 +172,7 @@ impl Control {
             in_flight: self.transit.in_flight(),
             window: self.window as u64,
             lost: self.echoes.sent_again(),
+            signals: None,
         }
     }
 

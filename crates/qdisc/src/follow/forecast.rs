@@ -9,13 +9,11 @@
 //! The rate is what crossed by the time in which the link had something to send. A division by all time takes what was
 //! sent for what can be carried, and far behind a modem takes seconds to see that it carries more.
 
-use std::collections::VecDeque;
-
 use narrows_units::{Duration, Instant};
 
 use super::echoes::Due;
 use super::paths::OF_LATE;
-use super::rate::RateEstimate;
+use super::rate::{RateEstimate, Service, Services};
 use super::{PACKET, seconds};
 
 /// Bounds of the time by which an acknowledgment is later than its path without telling that its packet is. Between
@@ -62,20 +60,13 @@ pub(super) struct Crossing {
     pub busy: bool,
 }
 
-/// Bytes that crossed together, and how long the link was busy with them.
-#[derive(Clone, Copy, Debug)]
-struct Service {
-    bytes: u64,
-    busy: Duration,
-}
-
 /// State of the queue before the link, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Forecast {
     /// When the last packet crossed that is known to have.
     across: Instant,
     /// Services of a little more than a span.
-    services: VecDeque<Service>,
+    services: Services,
     served_at: Instant,
     /// Packets that left before this were written off: how long the link was busy with them is not known.
     void_until: Instant,
@@ -90,10 +81,10 @@ pub(super) struct Forecast {
 
 impl Forecast {
     /// A link of which nothing is known.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             across: Instant::ZERO,
-            services: VecDeque::new(),
+            services: Services::default(),
             served_at: Instant::ZERO,
             void_until: Instant::ZERO,
             slack: LEAST_SLACK,
@@ -144,19 +135,7 @@ impl Forecast {
             }
             busy = busy.max(seconds(news.bytes as f64 * 8.0 / (rate.now_bps() * RISE)));
         }
-        self.serve(Service { bytes: news.bytes, busy }, span, least)
-    }
-
-    /// Adds a service. Returns what the link carries while it is busy, over the last `span` of such time.
-    fn serve(&mut self, service: Service, span: Duration, least: Duration) -> Option<f64> {
-        self.services.push_back(service);
-        let mut time: Duration = self.services.iter().fold(Duration::ZERO, |sum, s| sum + s.busy);
-        while self.services.len() > 1 && time.saturating_sub(self.services[0].busy) >= span {
-            time = time.saturating_sub(self.services[0].busy);
-            self.services.pop_front();
-        }
-        let bytes: u64 = self.services.iter().map(|s| s.bytes).sum();
-        (time > Duration::ZERO).then(|| bytes as f64 * 8.0 / time.max(least).as_secs_f64())
+        self.services.add(Service { bytes: news.bytes, busy }, span, least)
     }
 
     /// Starts the forecast anew, with `gone` bytes across or written off. All that is under way is to be added.

@@ -35,6 +35,37 @@ pub(super) struct Sample {
     bps: f64,
 }
 
+/// Bytes that crossed together, and how long the link was busy with them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Service {
+    pub bytes: u64,
+    pub busy: Duration,
+}
+
+/// Services of a little more than a span of busy time.
+#[derive(Debug, Default)]
+pub(super) struct Services(VecDeque<Service>);
+
+impl Services {
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Adds a service. Returns what the link carries while it is busy, over the last `span` of such time and no less
+    /// than `least`, bit/s.
+    pub fn add(&mut self, service: Service, span: Duration, least: Duration) -> Option<f64> {
+        self.0.push_back(service);
+        let mut time: Duration = self.0.iter().fold(Duration::ZERO, |sum, s| sum + s.busy);
+        while self.0.len() > 1 && time.saturating_sub(self.0[0].busy) >= span {
+            time = time.saturating_sub(self.0[0].busy);
+            self.0.pop_front();
+        }
+        let bytes: u64 = self.0.iter().map(|s| s.bytes).sum();
+        (time > Duration::ZERO).then(|| bytes as f64 * 8.0 / time.max(least).as_secs_f64())
+    }
+}
+
 /// The link's rate, as far as it is known; in bit/s, between the bounds of the settings.
 #[derive(Debug)]
 pub(super) struct RateEstimate {
@@ -109,6 +140,11 @@ impl RateEstimate {
     /// Sets the rate now.
     pub fn set(&mut self, bps: f64, config: &FollowConfig) {
         self.now_bps = bounded(bps, config);
+    }
+
+    /// Sets the average, as measured while the link was busy.
+    pub fn set_average(&mut self, bps: f64, config: &FollowConfig) {
+        (self.measured, self.average_bps) = (true, bounded(bps, config));
     }
 
     /// Sets the rate for the time after an outage.

@@ -87,6 +87,16 @@ impl FollowPhase {
     }
 }
 
+/// Packets that told how long the queue before the box is, where the link is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct FollowSignals {
+    /// Packets by which a round trip on the far side ended.
+    pub round_trips: u64,
+    /// Packets that told by their senders' clocks.
+    pub clocks: u64,
+}
+
 /// State of a shaper: its beliefs about the link, and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -100,13 +110,14 @@ pub struct FollowReport {
     /// Cause by which the packets that leave are bounded.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub phase: FollowPhase,
-    /// Shortest round trip behind the box, if one was seen.
+    /// Shortest round trip behind the box, or on the far side of a link before it, if one was seen.
     #[cfg_attr(feature = "serde", serde(rename = "base_s", with = "crate::report::json::maybe_seconds"))]
     pub base: Option<Duration>,
-    /// Time by which the last round trip was longer than that of its host without a queue.
+    /// Time by which the last round trip was longer than that of its host without a queue; time in the queue of a link
+    /// before the box.
     #[cfg_attr(feature = "serde", serde(rename = "late_s", with = "crate::report::json::seconds"))]
     pub late: Duration,
-    /// Bytes under way.
+    /// Bytes under way behind the box; of a link before it, those let go that servers have not answered.
     #[cfg_attr(feature = "serde", serde(rename = "in_flight_bytes"))]
     pub in_flight: u64,
     /// Bytes that may be under way while no forecast is made.
@@ -114,4 +125,7 @@ pub struct FollowReport {
     pub window: u64,
     /// Packets that were sent again after a loss behind the box.
     pub lost: u64,
+    /// Signals of the link's queue; `None` where the link is behind the box.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub signals: Option<FollowSignals>,
 }

@@ -8,7 +8,7 @@ use narrows_wire::{Flags, FlowKey, Proto, TcpHeader};
 use super::*;
 use crate::{Fifo, Limit, Record};
 
-fn ms(n: u64) -> Instant {
+pub(super) fn ms(n: u64) -> Instant {
     Instant::from_nanos(n * 1_000_000)
 }
 

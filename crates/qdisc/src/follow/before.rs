@@ -1,0 +1,469 @@
+//! Controller for a link before the box: what comes out of it enters here.
+//!
+//! What the box lets go is acknowledged by a user, which lets a server send as much again: those bytes join the queue
+//! before the link a round trip later. So the box decides now what will stand there then. It sends nothing to learn
+//! what the queue does; each packet tells as it comes:
+//!
+//! - Bytes cross the link when they arrive here. While a queue stands there, they arrive at its rate.
+//! - A packet has waited at most for the round trip on the far side ([`super::round_trips`]) less that of its server
+//!   without a queue ([`super::paths`]), and at most as long as its sender's clock says ([`super::clocks`]).
+//! - The queue is first in, first out: no packet joined it before one that came out sooner. So of all flows' evidence
+//!   the latest time of joining counts, and a server that answered late by itself is not taken for a queue.
+//!
+//! As much may be outside, on its way to the queue or in it, as the link carries in the round trip, and a little more
+//! (BBR: Cardwell et al., ACM Queue 14(5), 2016).
+
+use std::collections::VecDeque;
+
+use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_wire::{FlowKey, Header};
+
+use super::PACKET;
+use super::clocks::Clocks;
+use super::config::FollowConfig;
+use super::paths::{Answer, Paths};
+use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
+use super::report::{FollowPhase, FollowReport, FollowSignals};
+use super::round_trips::RoundTrips;
+
+/// Time without an arrival after which what is outside is taken for lost; in doubt up to the second.
+const LOST_AFTER: Duration = Duration::from_secs(1);
+const LOST_AT_MOST: Duration = Duration::from_secs(2);
+/// Time without evidence of the queue after which the link cannot bound what leaves.
+const FORGOTTEN: Duration = Duration::from_secs(30);
+/// Packets that arrived within this, or two packet times, have waited alike.
+const NEAR: Duration = Duration::from_millis(20);
+/// Packets in a row that show a queue before the link is taken to be full for the first time.
+const SHOWN: u32 = 4;
+/// Time by which a packet may seem to have waited although it has not: two clocks that tick each millisecond, and one
+/// more for those who tremble.
+const SLACK: Duration = Duration::from_millis(3);
+/// Weight of what was known in the averages of round trips, of eight (SRTT: RFC 6298, section 2).
+const KNOWN: u64 = 7;
+/// Packets outside that are always let go: fewer may never be answered.
+const LEAST: u64 = 2;
+/// Releases that are remembered one by one.
+const RELEASES: usize = 8192;
+/// Multiple of the settings' `target` and `packets` that is aimed at. What is let go joins the queue only a round trip
+/// later, in bursts of what a server sends at once; with once as much the link rests for a tenth of the time more.
+const BURSTS: f64 = 2.0;
+/// Gain on the link's rate while no queue shows for a round trip and packets wait here; and while the queue is let run
+/// empty. Both are BBR's.
+const MORE: f64 = 1.25;
+const LESS: f64 = 0.5;
+/// Bound for the rate of a link that rested, in multiples of the known one.
+const RISE: f64 = 2.0;
+/// Part of its rate at which the believed queue is taken to drain while nothing comes, once: not all that is let go is
+/// answered. An outage looks the same.
+const DRAINS: f64 = 0.5;
+/// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
+/// let go makes, as by connections that open, holding all back would only stall those who are there.
+const TRICKLE: f64 = 0.25;
+/// Time in which the queue is empty once, or all paths have become longer; and what counts as empty beside a packet.
+const EMPTIES: Duration = Duration::from_secs(10);
+const EMPTY: Duration = Duration::from_millis(10);
+/// Most that all paths may have become longer: handovers between satellites make 100 ms and less.
+const LONGER_AT_MOST: Duration = Duration::from_millis(300);
+
+/// Bytes that will join the queue.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    joins: Instant,
+    bytes: u64,
+}
+
+/// Bytes that were let go and have not come back.
+#[derive(Debug, Default)]
+struct Outside {
+    releases: VecDeque<Release>,
+    /// Bytes that have not joined the queue.
+    coming: u64,
+    /// Bytes in the queue, and those that were when the last packet came out of it.
+    queued: f64,
+    stale: f64,
+}
+
+impl Outside {
+    fn add(&mut self, joins: Instant, bytes: u64) {
+        self.coming += bytes;
+        if self.releases.len() == RELEASES
+            && let Some(last) = self.releases.back_mut()
+        {
+            last.bytes += bytes;
+            return;
+        }
+        let place = self.releases.partition_point(|r| r.joins <= joins);
+        self.releases.insert(place, Release { joins, bytes });
+    }
+
+    /// Lets those join whose time has come.
+    fn pass(&mut self, now: Instant) {
+        while let Some(release) = self.releases.pop_front_if(|r| r.joins <= now) {
+            self.coming -= release.bytes;
+            self.queued += release.bytes as f64;
+        }
+    }
+
+    /// Takes note that a packet of `bytes` has come out.
+    fn comes_out(&mut self, bytes: u64) {
+        self.set_queue((self.queued - bytes as f64).max(0.0));
+    }
+
+    const fn set_queue(&mut self, bytes: f64) {
+        (self.queued, self.stale) = (bytes, bytes);
+    }
+
+    fn bytes(&self) -> f64 {
+        self.queued + self.coming as f64
+    }
+}
+
+/// Search for a path that has become longer, in periods of [`EMPTIES`].
+#[derive(Clone, Copy, Debug)]
+enum Watch {
+    /// Since this time the shortest wait was so long.
+    Since(Instant, Option<Duration>),
+    /// The queue is let run empty: what is waited from the first time on, up to the second, is no queue.
+    Emptying(Instant, Instant, Option<Duration>),
+}
+
+/// State of the controller.
+#[derive(Debug)]
+pub(super) struct Before {
+    config: FollowConfig,
+    seed: u64,
+    /// Round trips on the far side and on the users' side.
+    far: RoundTrips,
+    near: RoundTrips,
+    clocks: Clocks,
+    paths: Paths,
+    signals: FollowSignals,
+    rate: RateEstimate,
+    /// Services for the rate now, and for the average.
+    services: Services,
+    averaged: Services,
+    outside: Outside,
+    /// Averages: time until a user acknowledges, and round trip on the far side without a queue.
+    user_time: Duration,
+    far_time: Duration,
+    /// Bytes that have arrived, and those of them since the last news.
+    arrived: u64,
+    unserved: u64,
+    /// Last arrival, and last arrival with news of the queue.
+    arrived_at: Instant,
+    news_at: Instant,
+    /// Latest time at which a packet that has come out joined the queue, had no path become longer.
+    joined: Instant,
+    /// Time by which all paths have become longer.
+    longer: Duration,
+    watch: Watch,
+    /// Time in the queue of the packet that came last.
+    late: Duration,
+    /// Packets in a row that showed a queue; whether the link was ever full.
+    shown: u32,
+    full: bool,
+    /// Begin of the round trip, and the longest wait in it.
+    round_at: Instant,
+    round_late: Duration,
+    /// Whether no queue showed for a round trip although packets waited here.
+    searches: bool,
+    last_departure: Instant,
+    /// When the room for further packets was last known.
+    room_at: Instant,
+    /// When a packet could have left and nothing waited.
+    idle_at: Instant,
+    /// Time without an arrival after which all that is outside is taken for lost.
+    patience: Duration,
+    silent: bool,
+    /// When the greatest rate lets the next packet go.
+    paced_until: Instant,
+}
+
+impl Before {
+    /// A controller for a link of which only the bounds are known. `seed` keys the hashes.
+    pub fn new(config: FollowConfig, seed: u64) -> Self {
+        Self {
+            seed,
+            far: RoundTrips::new(),
+            near: RoundTrips::new(),
+            clocks: Clocks::new(),
+            paths: Paths::new(),
+            signals: FollowSignals::default(),
+            rate: RateEstimate::new(&config),
+            services: Services::default(),
+            averaged: Services::default(),
+            outside: Outside::default(),
+            user_time: Duration::ZERO,
+            far_time: Duration::ZERO,
+            arrived: 0,
+            unserved: 0,
+            arrived_at: Instant::ZERO,
+            news_at: Instant::ZERO,
+            joined: Instant::ZERO,
+            longer: Duration::ZERO,
+            watch: Watch::Since(Instant::ZERO, None),
+            late: Duration::ZERO,
+            shown: 0,
+            full: false,
+            round_at: Instant::ZERO,
+            round_late: Duration::ZERO,
+            searches: false,
+            last_departure: Instant::ZERO,
+            room_at: Instant::ZERO,
+            idle_at: Instant::ZERO,
+            patience: LOST_AFTER,
+            silent: false,
+            paced_until: Instant::ZERO,
+            config,
+        }
+    }
+
+    /// Takes other settings.
+    pub fn reconfigure(&mut self, config: FollowConfig) {
+        self.config = config;
+        self.rate.reconfigure(&config);
+    }
+
+    /// Rate of the link, as far as it is known.
+    pub fn rate(&self) -> Rate {
+        self.rate.average()
+    }
+
+    /// State for people, where packets wait in the box or do not.
+    pub fn report(&self, now: Instant, waits: bool) -> FollowReport {
+        let rate_bps = self.rate.average().as_bps();
+        FollowReport {
+            rate_bps,
+            found_bps: self.rate.is_measured().then_some(rate_bps),
+            phase: self.phase(now, waits),
+            base: self.paths.shortest(),
+            late: self.late,
+            in_flight: self.outside.bytes() as u64,
+            window: self.window() as u64,
+            lost: 0,
+            signals: Some(self.signals),
+        }
+    }
+
+    fn phase(&self, now: Instant, waits: bool) -> FollowPhase {
+        let comes = self.arrived > 0 && now.since(self.arrived_at) < AVERAGED_OVER;
+        if comes && self.is_blind(now) {
+            FollowPhase::Blind
+        } else if !waits {
+            FollowPhase::Idle
+        } else if self.silent {
+            FollowPhase::Silent
+        } else if matches!(self.watch, Watch::Emptying(..)) {
+            FollowPhase::Draining
+        } else if self.full && !self.searches {
+            FollowPhase::Following
+        } else {
+            FollowPhase::Searching
+        }
+    }
+
+    fn is_blind(&self, now: Instant) -> bool {
+        !self.rate.is_measured() || now.since(self.news_at) > FORGOTTEN
+    }
+
+    /// Notes that a packet could leave and nothing waits.
+    pub const fn idles(&mut self, now: Instant) {
+        self.idle_at = now;
+    }
+
+    /// Round trip without a queue, of what is let go now.
+    fn trip(&self) -> Duration {
+        self.user_time + self.far_time + self.longer
+    }
+
+    /// Bytes that may be outside.
+    fn window(&self) -> f64 {
+        let trip = self.rate.carried_in(self.trip());
+        let window = if matches!(self.watch, Watch::Emptying(..)) {
+            // Not by what paths may have become longer: what is taken for that by mistake would never go away.
+            LESS * self.rate.carried_in(self.user_time + self.far_time)
+        } else {
+            let gain = if self.searches { MORE } else { 1.0 };
+            let target = self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64;
+            gain * trip + target * BURSTS
+        };
+        window.max((LEAST * PACKET) as f64)
+    }
+
+    /// Time from which there is room outside for a packet of `bytes`, if nothing arrives before. To the nearest packet,
+    /// as rounding down would cost half of one on average.
+    fn room(&self, now: Instant, bytes: u64) -> Option<Instant> {
+        let lacks = self.outside.bytes() + (bytes / 2) as f64 - self.window();
+        if lacks <= 0.0 || !self.full || self.is_blind(now) {
+            return Some(now);
+        }
+        let due = self.arrived_at + self.rate.packet_time() * 2;
+        let drained = (lacks <= self.outside.stale).then(|| due + self.rate.time_for(lacks / DRAINS));
+        let trickles = self.last_departure + self.rate.time_for(bytes as f64 / TRICKLE);
+        let comes = trickles < self.arrived_at + LOST_AFTER;
+        drained.into_iter().chain(comes.then_some(trickles)).min()
+    }
+
+    /// Time at which a packet of `bytes` may leave, if nothing arrives before.
+    pub fn ready(&self, now: Instant, bytes: u64) -> Instant {
+        let lost = self.last_departure.max(self.room_at) + self.patience;
+        let room = self.room(now, bytes).map_or(lost, |room| room.min(lost));
+        room.max(self.paced_until).max(now)
+    }
+
+    /// Writes off what has to be, so that a packet of `bytes`, which is [`ready`](Self::ready), may leave.
+    pub fn make_room(&mut self, now: Instant, bytes: u64) {
+        if self.room(now, bytes).is_some_and(|room| room <= now) {
+            return;
+        }
+        self.silent = true;
+        self.outside = Outside::default();
+        // The time without a link says nothing of its rate once it is back.
+        self.services.clear();
+        self.rate.forget_deliveries();
+        self.room_at = now;
+        self.patience = (self.patience * 2).min(LOST_AT_MOST);
+    }
+
+    /// Notes a packet that leaves for its user and takes `bytes` on the link; whether others wait behind it.
+    pub fn departs(&mut self, now: Instant, header: &Header, bytes: u64, waiting: bool) {
+        if let Some((sent, _)) = header.tcp.filter(|t| t.payload > 0).and_then(|t| t.timestamps) {
+            self.near.note(now, header.key.hash(self.seed), sent);
+        }
+        self.outside.pass(now);
+        self.outside.add(now + self.user_time + self.paths.to(server(header, self.seed)), bytes);
+        self.last_departure = now;
+        self.paced_until = self.paced_until.max(now) + self.config.ceiling().time_to_send(Bytes(bytes));
+        if !waiting {
+            self.idle_at = now;
+        }
+    }
+
+    /// Notes a packet that goes up. It brings no news of the link before the box.
+    pub fn returns(&mut self, now: Instant, header: &Header) -> bool {
+        if let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) {
+            let flow = header.key.reverse().hash(self.seed);
+            self.far.note(now, flow, sent);
+            if let Some(left) = self.near.answered(flow, echo) {
+                self.user_time = average(self.user_time, now.since(left));
+            }
+        }
+        false
+    }
+
+    /// Notes a packet that has come out of the link, where it took `bytes`. Returns whether it brings news of the queue.
+    pub fn arrives(&mut self, now: Instant, header: &Header, bytes: u64) -> bool {
+        self.outside.pass(now);
+        self.outside.comes_out(bytes);
+        let before = core::mem::replace(&mut self.arrived_at, now);
+        self.arrived += bytes;
+        self.unserved += bytes;
+        self.room_at = now;
+        self.patience = LOST_AFTER;
+        let outage = core::mem::replace(&mut self.silent, false);
+        if outage {
+            self.rate.resume();
+        }
+        let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) else { return false };
+        let flow = header.key.hash(self.seed);
+        let by_clock = self.clocks.waited(now, flow, sent);
+        let by_trip = self.far.answered(flow, echo).and_then(|asked| {
+            let near = (self.rate.packet_time() * 2).max(NEAR);
+            let (host, rtt) = (server(header, self.seed), now.since(asked));
+            let answer = Answer { host, rtt, left: now, alone: before < asked, emptied: false };
+            let path = self.paths.learn(now, answer, near, outage);
+            // Of the first link that is measured every path counts.
+            (path.sure || !self.rate.is_measured()).then(|| {
+                self.far_time = average(self.far_time, path.rtt);
+                rtt.saturating_sub(path.rtt)
+            })
+        });
+        self.signals.clocks += u64::from(by_clock.is_some());
+        self.signals.round_trips += u64::from(by_trip.is_some());
+        let Some(waited) = by_clock.into_iter().chain(by_trip).min() else { return false };
+        self.joined = self.joined.max(now - waited);
+        self.clocks.learn(now, flow, sent, now.since(self.joined));
+        self.late = now.since(self.joined).saturating_sub(self.longer);
+        self.take_news(now, bytes);
+        true
+    }
+
+    /// Takes news of a packet of `bytes` that has waited for [`Self::late`].
+    fn take_news(&mut self, now: Instant, bytes: u64) {
+        let before = core::mem::replace(&mut self.news_at, now);
+        let carried = core::mem::take(&mut self.unserved);
+        let own = self.rate.time_for(bytes as f64);
+        // What joined before the last one came out was served right after it.
+        let busy_all_along = self.late >= now.since(before) + SLACK;
+        let busy = if busy_all_along {
+            now.since(before)
+        } else {
+            now.since(before).min(self.late + own).max(self.rate.time_for(carried as f64 / RISE))
+        };
+        let (span, least) = (self.rate.span(&self.config), self.config.span_min);
+        let service = Service { bytes: carried, busy };
+        // A link that rested says only that it carries no less.
+        if busy_all_along || carried as f64 * 8.0 > self.rate.now_bps() * busy.as_secs_f64() {
+            if let Some(bps) = self.services.add(service, span, least) {
+                self.rate.set(bps, &self.config);
+            }
+            if busy_all_along
+                && let Some(bps) = self.averaged.add(service, AVERAGED_OVER.max(span * 2), least)
+            {
+                self.rate.set_average(bps, &self.config);
+            }
+        }
+        if let Some(sample) = self.rate.delivered(now, self.arrived, &self.config) {
+            self.rate.take(now, sample, false);
+        }
+        self.outside.set_queue(self.rate.carried_in(self.late));
+        self.search(now, own);
+        self.watch_paths(now, own);
+    }
+
+    /// Looks whether the link is full.
+    fn search(&mut self, now: Instant, own: Duration) {
+        self.shown = if self.late > self.config.target + own * 2 { self.shown + 1 } else { 0 };
+        self.full |= self.shown >= SHOWN;
+        self.round_late = self.round_late.max(self.late);
+        self.searches &= self.late <= own + self.config.target / 2;
+        if now.since(self.round_at) > self.trip() {
+            self.searches = self.idle_at < self.round_at && self.round_late <= own;
+            (self.round_at, self.round_late) = (now, Duration::ZERO);
+        }
+    }
+
+    /// Finds out that all paths have become longer: what never goes away, even where little is let go, is no queue.
+    fn watch_paths(&mut self, now: Instant, own: Duration) {
+        let raw = now.since(self.joined);
+        self.longer = self.longer.min(raw);
+        let least = |known: Option<Duration>| Some(known.map_or(self.late, |least| least.min(self.late)));
+        self.watch = match self.watch {
+            Watch::Since(since, known) if now.since(since) < EMPTIES => Watch::Since(since, least(known)),
+            Watch::Since(_, Some(least)) if self.full && least > EMPTY + own => {
+                let from = now + self.trip() + self.late;
+                Watch::Emptying(from, from + self.trip(), None)
+            }
+            Watch::Emptying(from, until, known) if now < until => {
+                Watch::Emptying(from, until, if now >= from { least(known) } else { known })
+            }
+            Watch::Emptying(_, _, Some(least)) if least > EMPTY + own => {
+                self.longer = (self.longer + least.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
+                Watch::Since(now, None)
+            }
+            Watch::Since(..) | Watch::Emptying(..) => Watch::Since(now, None),
+        };
+    }
+}
+
+/// Host that sent a packet, by hash.
+fn server(header: &Header, seed: u64) -> u64 {
+    FlowKey::of_host(header.key.src_bits()).hash(seed)
+}
+
+fn average(known: Duration, sample: Duration) -> Duration {
+    if known == Duration::ZERO { sample } else { (known * KNOWN + sample) / (KNOWN + 1) }
+}
+
+#[cfg(test)]
+mod tests;
