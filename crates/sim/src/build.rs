@@ -14,7 +14,7 @@ use crate::ids::{HostId, LinkId, NodeId, RouteId};
 use crate::link::Changing;
 use crate::loss::Loss;
 use crate::network::{LinkPlan, Network, QueuePlan, ShaperPlan};
-use crate::parts::{Part, behind};
+use crate::parts::{Part, shaped_for};
 use crate::shaped::{Autorate, Rule, Shaped};
 use crate::timetable::Timetable;
 use crate::usage::Usage;
@@ -201,13 +201,13 @@ fn link_plan<'a>(
     })
 }
 
-/// Plan of the shaper before `link`. Fails if the shaper depends on a link behind and there is not exactly one with a
-/// changing rate.
+/// Plan of the shaper before `link`. Fails if the shaper depends on a link behind or before and there is not
+/// exactly one with a changing rate.
 fn shaper<'a>(scenario: &Scenario, link: &'a LinkSetting) -> Result<ShaperPlan<'a>, BuildError> {
     let follows = || {
-        behind(&scenario.topology, link).map(|(_, l)| l).ok_or_else(|| {
+        shaped_for(&scenario.topology, link).map(|(_, l)| l).ok_or_else(|| {
             BuildError(format!(
-                "link '{}': shaper = '{}' is about the one link behind it, which needs a trace or rates",
+                "link '{}': shaper = '{}' is about the one link behind or before it, which needs a trace or rates",
                 link.name, link.shaping
             ))
         })
@@ -223,10 +223,10 @@ fn shaper<'a>(scenario: &Scenario, link: &'a LinkSetting) -> Result<ShaperPlan<'
     })
 }
 
-/// Joins boxes with the links behind them, and sets the rules of shapers that are told their rates.
+/// Joins boxes with the links they shape for, and sets the rules of shapers that are told their rates.
 fn add_rules(net: &mut Network, scenario: &Scenario, part: Part<'_>) -> Result<(), BuildError> {
     for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
-        let Some((next, modem)) = behind(&scenario.topology, link) else { continue };
+        let Some((next, modem)) = shaped_for(&scenario.topology, link) else { continue };
         if part.has_link(at) {
             net.feed(LinkId::of(at), LinkId::of(next));
         }

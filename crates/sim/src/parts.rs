@@ -43,7 +43,7 @@ impl Parts {
             ways(topology, traffic).for_each(|link| sets.join(at, entries + link));
         }
         for (at, link) in topology.links.iter().enumerate() {
-            let next = behind(topology, link).map(|(next, _)| next);
+            let next = shaped_for(topology, link).map(|(next, _)| next);
             link.back.into_iter().chain(next).for_each(|other| sets.join(entries + at, entries + other));
         }
         share_hosts(scenario, &mut sets);
@@ -98,11 +98,15 @@ fn ways(topology: &Topology, traffic: &Traffic) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The link whose rate changes and before which `link` stands: the only one that goes on from where it ends.
-pub(crate) fn behind<'a>(topology: &'a Topology, link: &Link) -> Option<(usize, &'a Link)> {
-    let mut on = topology.links.iter().enumerate().filter(|(_, l)| l.from == link.to && l.to != link.from);
-    let only = on.next().filter(|_| on.next().is_none());
-    only.filter(|(_, l)| l.service != Service::Constant)
+/// The link whose rate changes and which `link` shapes for: the only one that goes on from where it ends, or else the
+/// only one that ends where it begins.
+pub(crate) fn shaped_for<'a>(topology: &'a Topology, link: &Link) -> Option<(usize, &'a Link)> {
+    let links = || topology.links.iter().enumerate();
+    let mut on = links().filter(|(_, l)| l.from == link.to && l.to != link.from);
+    let mut before = links().filter(|(_, l)| l.to == link.from && l.from != link.to);
+    let changes = |only: &(usize, &Link)| only.1.service != Service::Constant;
+    let behind = on.next().filter(|_| on.next().is_none()).filter(changes);
+    behind.or_else(|| before.next().filter(|_| before.next().is_none()).filter(changes))
 }
 
 /// Joins entries that have users on one host: user `u` sits on host `first + u` of a group, round and round.

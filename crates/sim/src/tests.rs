@@ -191,3 +191,31 @@ fn a_flow_of_tfrc_keeps_to_the_equation() {
     assert!((85.0..=125.0).contains(&packets), "{packets}: {s:?}");
     assert_eq!(s["timeouts"], 0.0, "{s:?}");
 }
+
+/// Five downloads over a dish of 1 Mbit/s to a box behind it, of which `shaper` tells the rate.
+fn behind_a_dish(shaper: &str) -> BTreeMap<String, f64> {
+    run(&format!(
+        "name = \"t\"\nduration = \"60s\"\nwarmup = \"10s\"\noverhead = 0\n\
+         [[link]]\nname = \"dish\"\nfrom = \"net\"\nto = \"mast\"\nrates = [[\"0s\", \"1mbit\"]]\ndelay = \"10ms\"\n\
+         discipline = \"fifo:300\"\n\
+         [[link]]\nname = \"box\"\nfrom = \"mast\"\nto = \"home\"\nrate = \"100mbit\"\ndiscipline = \"taq\"\nshaper = \
+         \"{shaper}\"\n\
+         [[hosts]]\nname = \"servers\"\nat = \"net\"\ndelay = \"20ms\"\n[[hosts]]\nname = \"users\"\nat = \"home\"\n\
+         [[traffic]]\nkind = \"long\"\nflows = 5\nfrom = \"servers\"\nto = \"users\"\n"
+    ))
+}
+
+#[test]
+fn a_box_shapes_for_a_link_before_it() {
+    let none = behind_a_dish("none");
+    assert!(none["used_of_capacity_dish"] > 0.99 && none["modem_dish_p95_s"] > 1.0, "{none:?}");
+    // Half of the mean is let go; the queue before the dish has only what one round trip brings.
+    let half = behind_a_dish("mean/2");
+    assert!((0.45..0.55).contains(&half["used_of_capacity_dish"]), "{half:?}");
+    let auto = behind_a_dish("auto:where=before");
+    assert!((930.0..1070.0).contains(&auto["believed_kbps_box"]), "{auto:?}");
+    assert!(auto["used_of_capacity_dish"] > 0.85, "{auto:?}");
+    // Two packet times and 150 ms are aimed at; it is 152 ms.
+    assert!(auto["modem_beyond_dish_p95_s"] < 0.17, "{auto:?}");
+    assert!(auto["jain_20s"] > 0.99, "{auto:?}");
+}
