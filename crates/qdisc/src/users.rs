@@ -113,6 +113,11 @@ impl<S> UserState<S> {
         }
     }
 
+    /// Whether first flights of its flows have gone ahead of its share and are not paid for.
+    pub const fn is_ahead(&self) -> bool {
+        self.ahead > 0
+    }
+
     /// Pays for first flights with what is left of its last turn.
     pub fn pay_back_the_rest(&mut self) {
         let paid = self.ahead.min(self.turn.deficit).max(0);

@@ -552,7 +552,9 @@ fn join_user<S>(users: &mut Users<S>, at: u32, credit: i32, comer: Comer) {
     let user = users.at_mut(at);
     user.pay_back_the_rest();
     let place = comer.place(user.served_at, &mut user.turn);
-    user.pay_back(comer.left_by_rest(user.served_at, place));
+    if user.is_ahead() {
+        user.pay_back(comer.left_by_rest(user.served_at, place));
+    }
     let credited = place == Place::Old && new_flows_first && users.credit_new_flow(at, wanted, most, first);
     users.enter(at, if credited { first } else { place }, quantum);
 }
