@@ -91,8 +91,8 @@ impl Options {
         let follow = rate.and_then(|r| r.follow());
         ensure!(
             direction == Direction::Down || follow.is_none_or(|f| f.place == LinkPlace::Behind),
-            "up = \"{}\": where=before follows a link that downloads come over, at the users' side: write up = \"auto\" \
-             or a number",
+            "up = \"{}\": where=before follows a link that downloads come over, at the users' side: write \
+             up = \"auto\" or a number",
             rate.map_or_else(String::new, |r| r.to_string())
         );
         let discipline = match own.as_ref().or(self.discipline.as_ref()) {

@@ -6,9 +6,9 @@
 //! Balakrishnan, NSDI 2013). Difference: one controller for all flows together, in the box. It sends no packet of its
 //! own: the users' acknowledgments tell.
 //!
-//! Behind the box: [`echoes`] finds which packets an acknowledgment tells of; [`forecast`] reckons what has crossed by
-//! now; [`control`] decides. Before it: [`round_trips`] and [`clocks`] tell how long what arrives has waited; [`before`]
-//! decides. Both: [`paths`] has the round trips without a queue, [`rate`] estimates what the link delivers.
+//! Behind the box: [`echoes`] finds which packets an acknowledgment tells of; [`forecast`] reckons what has crossed
+//! by now; [`control`] decides. Before it: [`round_trips`] and [`clocks`] tell how long what arrives has waited;
+//! [`before`] decides. Both: [`paths`] has the round trips without a queue, [`rate`] estimates what the link delivers.
 //!
 //! Units: bytes on the link; spans are counted in the link's time for 1500 B. Floats decide here, as in senders'
 //! congestion controls; they are the same on all machines with IEEE 754, and `mul_add` is not used.

@@ -351,7 +351,7 @@ impl Before {
         false
     }
 
-    /// Notes a packet that has come out of the link, where it took `bytes`. Returns whether it brings news of the queue.
+    /// Notes a packet that has come out of the link, where it took `bytes`. Returns whether it tells of the queue.
     pub fn arrives(&mut self, now: Instant, header: &Header, bytes: u64) -> bool {
         self.outside.pass(now);
         self.outside.comes_out(bytes);

@@ -1,5 +1,6 @@
 //! Time in the queue by the senders' clocks: a timestamp says when its packet was sent (RFC 7323, section 4), so how
-//! much later than others of its flow it came. What the queue holds at most at one packet bounds all others of the flow.
+//! much later than others of its flow it came. The most that the queue holds at one packet bounds all others of the
+//! flow.
 //!
 //! Clocks are taken to tick each millisecond, as Linux and its descendants have it. A slower clock makes its packets
 //! seem later, which proves nothing; a faster one is found out, as no packet can wait for less than nothing.

@@ -80,8 +80,8 @@ impl Path {
         self.events.insert((at, self.scheduled), event);
     }
 
-    /// Lets time pass up to `to`. `rate` tells when a packet that begins to at some time has left the link. `polls`: the
-    /// box is asked also when it did not say so.
+    /// Lets time pass up to `to`. `rate` gives the time at which a packet that begins to leave has left the link. With
+    /// `polls` the box is asked also when it did not say so.
     fn run(&mut self, to: Instant, polls: bool, rate: impl Fn(Instant) -> Instant) {
         let mut v = Vec::new();
         while let Some(first) = self.events.first_entry().filter(|e| e.key().0 < to) {
