@@ -33,6 +33,7 @@ mod expedited;
 mod handover;
 mod load;
 mod manage;
+mod pending_repair;
 mod per_flow;
 mod queues;
 mod quic;

@@ -19,8 +19,8 @@ use narrows_flow::{FlowId, Micros};
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::TcpHeader;
 
+use super::pending_repair::DUP_THRESH;
 use super::queues::FlowQueues;
-use super::repair::DUP_THRESH;
 use crate::Packet;
 
 /// Waiting packets of one flow that are compared with a copy. Flows under the clamp have two or three.

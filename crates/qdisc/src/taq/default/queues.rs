@@ -21,7 +21,7 @@ use super::Arrival;
 use super::clamp::WindowClamp;
 use super::datagrams::Datagrams;
 use super::duplicates::Departures;
-use super::repair::PendingRepair;
+use super::pending_repair::PendingRepair;
 use super::turns::{FlowTurn, Rules, Sent, Turns};
 use crate::deficit::Place;
 use crate::{Ahead, Backlog, Packet};
