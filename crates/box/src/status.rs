@@ -182,6 +182,7 @@ mod tests {
                 in_flight: 9000,
                 window: 12_000,
                 lost: 1,
+                signals: None,
             }),
             bytes_per_flow: 250,
         }

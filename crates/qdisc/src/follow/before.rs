@@ -98,7 +98,8 @@ impl Outside {
 
     /// Lets those join whose time has come.
     fn pass(&mut self, now: Instant) {
-        while let Some(release) = self.releases.pop_front_if(|r| r.joins <= now) {
+        while let Some(release) = self.releases.front().copied().filter(|r| r.joins <= now) {
+            self.releases.pop_front();
             self.coming -= release.bytes;
             self.queued += release.bytes as f64;
         }

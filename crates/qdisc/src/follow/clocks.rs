@@ -30,7 +30,7 @@ struct Clock {
 
 impl Clock {
     fn lateness(&self, now: Instant, timestamp: u32) -> i64 {
-        let ticks = i64::from(timestamp.wrapping_sub(self.first) as i32);
+        let ticks = i64::from(timestamp.wrapping_sub(self.first).cast_signed());
         i64::try_from(now.since(self.first_at).as_nanos()).unwrap_or(i64::MAX) - ticks * TICK
     }
 }
