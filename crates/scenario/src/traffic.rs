@@ -251,9 +251,9 @@ impl Traffic {
             Transport::Tls if self.opened_by == OpenedBy::Receiver && matches!(self.kind, Objects { .. }) => {
                 None
             }
-            Transport::Tls => {
-                Some("tcp or quic: TLS carries objects in the simulator, which the receiver opens")
-            }
+            Transport::Tls => Some(
+                "tcp or quic: in the simulator TLS carries objects that the receiver opens; 'narrows lab' has the rest",
+            ),
             Transport::Quic
                 if !matches!(self.kind, Long { .. } | Files { .. } | Objects { .. } | Pages { .. }) =>
             {

@@ -41,6 +41,7 @@ pub fn main() -> anyhow::Result<()> {
         silent_since: None,
         open_since: None,
         looked: Instant::now(),
+        lost: false,
         gone: false,
     };
     Watch { links: (0..).zip(bypasses).map(link).collect(), signs: Vec::new() }.run(input)
@@ -56,6 +57,8 @@ struct Link {
     open_since: Option<Instant>,
     /// Time of the last look whether the rules stand.
     looked: Instant,
+    /// Whether packets were gone since that look. They may all be gone at once, sooner after it than the next may be.
+    lost: bool,
     /// Whether the link is let go, and no longer watched here.
     gone: bool,
 }
@@ -188,6 +191,7 @@ impl Link {
         if self.gone {
             return;
         }
+        self.lost |= life.lost;
         if let Some(since) = self.open_since {
             match self.bypass.close() {
                 Ok(()) => {
@@ -199,8 +203,8 @@ impl Link {
         } else if self.silent_since.is_none() {
             // The link begins: its rules may be on their way.
             self.looked = Instant::now();
-        } else if self.looked.elapsed() >= if life.lost { SOON } else { LOOK } {
-            self.looked = Instant::now();
+        } else if self.looked.elapsed() >= if self.lost { SOON } else { LOOK } {
+            (self.looked, self.lost) = (Instant::now(), false);
             match self.bypass.restore() {
                 Ok(true) => self.tell(&WatchdogMessage::Restored),
                 Ok(false) => {}
