@@ -406,7 +406,10 @@ fn what_the_simulator_has_of_tls_and_quic() {
     let experiment = Experiment::parse(&tls, &[]).unwrap();
     assert_eq!(experiment.for_lab().unwrap().scenario.traffic[0].transport, Transport::Tls);
     let e = read(&tls).unwrap_err();
-    assert!(e.contains("traffic.0.transport = 'tls': expected tcp or quic: in the simulator TLS carries objects"), "{e}");
+    assert!(
+        e.contains("traffic.0.transport = 'tls': expected tcp or quic: in the simulator TLS carries objects"),
+        "{e}"
+    );
     assert!(read(&file("kind = \"objects\", users = 2, transport = \"tls\"")).is_ok());
     let e = read(&file("kind = \"objects\", users = 2, transport = \"tls\", opened_by = \"sender\""))
         .unwrap_err();
