@@ -19,7 +19,7 @@ use crate::sight::Mark;
 
 /// Number of the format in which a box tells what it knows. Any change of what is told raises it: the bytes do not
 /// describe themselves. A test notices a change of their length.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Waiting {
