@@ -205,7 +205,7 @@ fn tls_and_quic_fetch_beside_tcp_and_say_what_they_did() {
     // The simulator takes the same file.
     let place = Place::new("simulated", THREE);
     let file = place.0.join("few.toml");
-    let simulated = Command::new(NARROWS).arg("sim").arg(file).current_dir(&place.0).output().unwrap();
+    let simulated = Command::new(NARROWS).arg("sim").arg(file).current_dir(&*place.0).output().unwrap();
     assert!(simulated.status.success(), "{}", text(&simulated));
     let Some((said, run)) = run_alone("three", THREE) else { return };
     for transport in ["tcp", "tls", "quic"] {
