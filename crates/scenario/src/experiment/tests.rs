@@ -413,7 +413,7 @@ fn what_the_simulator_has_of_tls_and_quic() {
     assert!(read(&file("kind = \"objects\", users = 2, transport = \"tls\"")).is_ok());
     let e = read(&file("kind = \"objects\", users = 2, transport = \"tls\", opened_by = \"sender\""))
         .unwrap_err();
-    assert!(e.contains("which the receiver opens"), "{e}");
+    assert!(e.contains("that the receiver opens"), "{e}");
     let e = read(&file("kind = \"telnet\", flows = 2, transport = \"quic\"")).unwrap_err();
     assert!(e.contains("QUIC carries long, files, objects and pages"), "{e}");
     let e =
