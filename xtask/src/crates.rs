@@ -160,7 +160,7 @@ fn tests(folder: &Path, package: &Package, skips: &Path) -> Command {
     let mut command = cargo(&["test", "--offline", "--no-fail-fast", "--package", &package.name]);
     unmarked(&mut command);
     command.current_dir(folder).env(SKIPS, skips);
-    // What was compiled stays for the next time; the folder goes.
+    // Compiled crates are kept in the workspace's target for the next run; the scratch folder is removed.
     command.env("CARGO_TARGET_DIR", root().join(target()).join("crates"));
     command
 }

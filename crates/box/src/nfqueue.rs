@@ -54,21 +54,28 @@ struct NfQueue {
 /// Lengths of the packets that were accepted last, by their numbers: a refusal names the number alone, and comes before
 /// the kernel takes the next verdicts.
 #[derive(Debug)]
-struct Accepted(Box<[(u32, u32)]>);
+struct Accepted(Box<[AcceptedPacket]>);
+
+/// A packet that was accepted; one of no length is none.
+#[derive(Clone, Copy, Debug, Default)]
+struct AcceptedPacket {
+    id: u32,
+    len: u32,
+}
 
 impl Accepted {
     fn new() -> Self {
-        Self(vec![(0, 0); ACCEPTED].into())
+        Self(vec![AcceptedPacket::default(); ACCEPTED].into())
     }
 
     fn note(&mut self, id: u32, len: Bytes) {
-        self.0[id as usize % ACCEPTED] = (id, u32::try_from(len.0).unwrap_or(u32::MAX));
+        self.0[id as usize % ACCEPTED] = AcceptedPacket { id, len: u32::try_from(len.0).unwrap_or(u32::MAX) };
     }
 
     /// Length of the packet, which is told once.
     fn take(&mut self, id: u32) -> Option<Bytes> {
-        let (known, len) = std::mem::take(&mut self.0[id as usize % ACCEPTED]);
-        (known == id && len > 0).then_some(Bytes(len.into()))
+        let known = std::mem::take(&mut self.0[id as usize % ACCEPTED]);
+        (known.id == id && known.len > 0).then_some(Bytes(known.len.into()))
     }
 }
 

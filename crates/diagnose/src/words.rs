@@ -176,7 +176,7 @@ fn path(o: &Overall) -> Option<String> {
         millis(p95)
     );
     if let Some(queue) = o.queue_s().filter(|queue| *queue > 0.2 * median) {
-        let _ = write!(text, ", of that {} in queues", millis(queue));
+        let _ = write!(text, ", of that {} above the least, mostly in queues", millis(queue));
     }
     if let Some(packets) = o.packets_per_rtt {
         let _ = write!(text, "; a transfer sends {packets:.1} packets in one, on average");
@@ -185,7 +185,7 @@ fn path(o: &Overall) -> Option<String> {
     Some(text)
 }
 
-/// What to do, by what most of the time was waited for.
+/// Advice by the kind of wait that took the most time.
 fn next(o: &Overall) -> String {
     let (all, lost, waited) = (o.stalled_s(), o.lost_time_s(), o.waited_s());
     let (unanswered, applications) = (o.unanswered_s(), o.applications_s());

@@ -17,6 +17,7 @@ mod before;
 mod clocks;
 mod config;
 mod control;
+mod departure_times;
 mod echoes;
 mod forecast;
 mod paths;

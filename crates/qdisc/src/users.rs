@@ -375,7 +375,7 @@ impl<S> Users<S> {
                     let state = self.slab.at_mut(first);
                     state.owe_what_exceeded_its_credit();
                     if state.ahead > 0 && left > 0 {
-                        // It went ahead before its turn was used up, and has no other one.
+                        // The user went ahead before its turn was used up, so it goes on with that turn.
                         state.turn.deficit = left;
                     } else {
                         state.pay_back_in_turn(quantum);
@@ -408,8 +408,8 @@ impl<S> Users<S> {
         Some(state.flows)
     }
 
-    /// Gives a user `wanted` bytes of credit for the first flight of a flow, or what it may still be ahead of its
-    /// share of `most`. An old one goes to `place`. Returns whether anything was left.
+    /// Gives a user credit for the first flight of a flow: `wanted` bytes, but no more than keep the user at most
+    /// `most` bytes ahead of its share. A user in the list of old ones moves to `place`. Returns whether any was given.
     pub fn credit_new_flow(&mut self, user: u32, wanted: i32, most: i32, place: Place) -> bool {
         let state = self.slab.at_mut(user);
         state.owe_what_exceeded_its_credit();

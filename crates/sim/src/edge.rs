@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::host_config::{DATA, HostConfig, RECEIVER};
 use crate::ids::{FlowId, LinkId, NodeId, RouteId};
 use crate::packet::{Label, Packet};
-use crate::path_split::{Arrivals, PathSplit};
+use crate::path_split::{Arrivals, ClassWay, PathSplit};
 
 /// Rule by which connections of one route are split.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Edges {
         self.connections[at] = PathSplit::default();
         let mss = u64::from(configs[usize::from(c.config[DATA])].tcp.mss.max(1));
         let Some(split) = self.divide(c.labels[DATA], c.size.div_ceil(mss)) else { return };
-        let (route, dscp) = split.way();
+        let ClassWay { route, dscp } = split.way();
         (c.labels[DATA].route, c.labels[DATA].dscp) = (route, dscp);
         c.labels[RECEIVER].dscp = dscp;
         self.connections[at] = split.of_generation(c.generation);
@@ -101,7 +101,10 @@ impl Edges {
             Policy::Lifetime(packets) => (0, packets),
             Policy::Dscp(first) => (usize::from(own != first), u32::MAX),
         };
-        let of = |class: usize| (division.routes[class], division.mark.map_or(own, |m| m[class]));
+        let of = |class: usize| ClassWay {
+            route: division.routes[class],
+            dscp: division.mark.map_or(own, |m| m[class]),
+        };
         Some(PathSplit::new([of(0), of(1)], class, left))
     }
 

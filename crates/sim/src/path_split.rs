@@ -6,6 +6,13 @@ use narrows_units::{Dscp, Instant};
 use crate::ids::RouteId;
 use crate::packet::Packet;
 
+/// Way of a class: the route of its packets and their codepoint.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClassWay {
+    pub(crate) route: RouteId,
+    pub(crate) dscp: Dscp,
+}
+
 /// State of a connection or flow of datagrams that an edge splits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathSplit {
@@ -14,10 +21,10 @@ pub(crate) struct PathSplit {
     generation: u32,
     /// Packets of data it may still send in its class; then it is of the other.
     left: u32,
-    now: (RouteId, Dscp),
-    then: (RouteId, Dscp),
-    /// Route and codepoint of the first class, and whether the class is recognised by route (else by codepoint).
-    first: (RouteId, Dscp),
+    now: ClassWay,
+    then: ClassWay,
+    first: ClassWay,
+    /// Whether the first class is recognised by its route, else by its codepoint.
     by_route: bool,
     /// When the packet sent last of those that arrived left its host, and what it carried: a host sends several at
     /// once, in their order.
@@ -26,8 +33,8 @@ pub(crate) struct PathSplit {
 
 impl PathSplit {
     /// Makes a split whose packets of data are of `class`, 0 or 1, and after `left` of them of the second class. The
-    /// classes have `ways`, each a route and a codepoint.
-    pub(crate) fn new(ways: [(RouteId, Dscp); 2], class: usize, left: u32) -> Self {
+    /// classes have these `ways`.
+    pub(crate) fn new(ways: [ClassWay; 2], class: usize, left: u32) -> Self {
         Self {
             live: true,
             generation: 0,
@@ -35,7 +42,7 @@ impl PathSplit {
             now: ways[class],
             then: ways[1],
             first: ways[0],
-            by_route: ways[0].0 != ways[1].0,
+            by_route: ways[0].route != ways[1].route,
             latest: (Instant::ZERO, 0),
         }
     }
@@ -50,13 +57,13 @@ impl PathSplit {
         self.live
     }
 
-    /// Route and codepoint of the packets it sends now.
-    pub(crate) const fn way(&self) -> (RouteId, Dscp) {
+    /// Way of the packets it sends now.
+    pub(crate) const fn way(&self) -> ClassWay {
         self.now
     }
 
-    /// Counts a packet of data that is about to be sent, and gives its route and codepoint.
-    pub(crate) fn sends(&mut self) -> (RouteId, Dscp) {
+    /// Counts a packet of data that is about to be sent, and gives its way.
+    pub(crate) fn sends(&mut self) -> ClassWay {
         if self.left == 0 {
             return self.then;
         }
@@ -66,7 +73,7 @@ impl PathSplit {
         self.now
     }
 
-    /// Counts, in `seen`, a packet that has come to the host of the receiver.
+    /// Adds a packet that has come to the host of the receiver to the counts in `seen`.
     pub(crate) fn arrived(&mut self, packet: &Packet, seen: &mut Arrivals) {
         let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };
         if !self.live || self.generation != packet.label.generation {
@@ -75,9 +82,9 @@ impl PathSplit {
         let (sent, known) = ((packet.sent, tcp.seq.0), self.latest);
         seen.data += 1;
         seen.first_class += u64::from(if self.by_route {
-            packet.label.route == self.first.0
+            packet.label.route == self.first.route
         } else {
-            packet.header.dscp == self.first.1
+            packet.header.dscp == self.first.dscp
         });
         seen.reordered += u64::from(sent < known);
         self.latest = known.max(sent);

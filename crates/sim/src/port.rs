@@ -82,7 +82,8 @@ impl Io for Port<'_> {
         if let Some(split) = &mut self.split
             && tcp.payload > 0
         {
-            (p.label.route, p.label.dscp) = split.sends();
+            let way = split.sends();
+            (p.label.route, p.label.dscp) = (way.route, way.dscp);
             p.sent = self.net.now;
         }
         p.header.quic = None;

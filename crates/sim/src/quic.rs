@@ -121,7 +121,8 @@ impl Io for QuicPort<'_, '_> {
         if let Some(split) = &mut port.split
             && p.label.kind != PayloadKind::Control
         {
-            (p.label.route, p.label.dscp) = split.sends();
+            let way = split.sends();
+            (p.label.route, p.label.dscp) = (way.route, way.dscp);
             p.sent = port.net.now;
         }
         header(&datagram, &mut p.header);

@@ -58,20 +58,21 @@ impl TlsHandshake {
         self.hello.into()
     }
 
-    /// The server has received `bytes`: length of its flight, if that was the last of the hello, and 0 before; `None`
-    /// if they are of no hello.
+    /// Notes that the server has received `bytes`. Returns the length of its flight if these end the hello, 0 if more
+    /// of that is to come, and `None` if they are of no hello.
     pub(crate) fn asked(&mut self, bytes: u64) -> Option<u64> {
         let of_it = take(&mut self.hello, bytes);
         (of_it > 0).then(|| if self.hello == 0 { self.flight.into() } else { 0 })
     }
 
-    /// The client has received `bytes`: whether that was the last of the flight; `None` if they are of no flight.
+    /// Notes that the client has received `bytes`. Returns whether these end the server's flight; `None` if they are of
+    /// no flight.
     pub(crate) fn answered(&mut self, bytes: u64) -> Option<bool> {
         let of_it = take(&mut self.flight, bytes);
         (of_it > 0).then_some(self.flight == 0)
     }
 
-    /// Of so many acknowledged `bytes`, those that are not of the server's flight.
+    /// Number of the acknowledged `bytes` that are not of the server's flight, which is counted down.
     pub(crate) fn acked(&mut self, bytes: u64) -> u64 {
         bytes - take(&mut self.unacked, bytes)
     }

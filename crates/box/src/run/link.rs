@@ -243,8 +243,8 @@ impl Link {
         Some(why)
     }
 
-    /// Waits until the thread has ended, for as long as that takes if it has let go of its packets by then: to close
-    /// packet sockets the kernel waits for locks that all network namespaces share, and for all processors.
+    /// Waits until the thread has ended: up to `until` for its packets to be let go, and from then on without a bound.
+    /// The kernel closes packet sockets only after locks that all network namespaces share, and after all processors.
     pub fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         while !thread.is_finished() && !self.let_go.load(Ordering::Acquire) {

@@ -15,20 +15,18 @@
 
 use std::collections::VecDeque;
 
-use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::{FlowKey, Header};
 
 use super::PACKET;
 use super::clocks::Clocks;
 use super::config::FollowConfig;
+use super::departure_times::{DepartureTimes, LOST_AFTER};
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
 use super::report::{FollowPhase, FollowReport, FollowSignals};
 use super::round_trips::RoundTrips;
 
-/// Time without an arrival after which what is outside is taken for lost; in doubt up to the second.
-const LOST_AFTER: Duration = Duration::from_secs(1);
-const LOST_AT_MOST: Duration = Duration::from_secs(2);
 /// Time without evidence of the queue after which the link cannot bound what leaves.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 /// Packets that arrived within this, or two packet times, have waited alike.
@@ -96,7 +94,7 @@ impl Outside {
         self.releases.insert(place, Release { joins, bytes });
     }
 
-    /// Lets those join whose time has come.
+    /// Moves releases whose time has come into the queue.
     fn pass(&mut self, now: Instant) {
         while let Some(release) = self.releases.front().copied().filter(|r| r.joins <= now) {
             self.releases.pop_front();
@@ -105,7 +103,7 @@ impl Outside {
         }
     }
 
-    /// Takes note that a packet of `bytes` has come out.
+    /// Takes a packet of `bytes`, which has come out, from the queue.
     fn comes_out(&mut self, bytes: u64) {
         self.set_queue((self.queued - bytes as f64).max(0.0));
     }
@@ -119,13 +117,34 @@ impl Outside {
     }
 }
 
+/// Search for the rate at which the link is full.
+#[derive(Clone, Copy, Debug, Default)]
+struct Search {
+    /// Packets in a row that showed a queue.
+    shown: u32,
+    /// Whether the link was ever full.
+    full: bool,
+    /// Begin of the round trip.
+    round_at: Instant,
+    /// Longest wait in the round trip.
+    round_late: Duration,
+    /// Whether no queue showed for a round trip although packets waited here.
+    again: bool,
+}
+
 /// Search for a path that has become longer, in periods of [`EMPTIES`].
 #[derive(Clone, Copy, Debug)]
 enum Watch {
-    /// Since this time the shortest wait was so long.
-    Since(Instant, Option<Duration>),
-    /// The queue is let run empty: what is waited from the first time on, up to the second, is no queue.
-    Emptying(Instant, Instant, Option<Duration>),
+    /// The shortest wait is measured.
+    Measuring { from: Instant, shortest: Option<Duration> },
+    /// The queue is let run empty: the shortest wait in this time is no queue.
+    Emptying { from: Instant, until: Instant, shortest: Option<Duration> },
+}
+
+impl Watch {
+    const fn anew(now: Instant) -> Self {
+        Self::Measuring { from: now, shortest: None }
+    }
 }
 
 /// State of the controller.
@@ -153,31 +172,16 @@ pub(super) struct Before {
     /// Last arrival, and last arrival with news of the queue.
     arrived_at: Instant,
     news_at: Instant,
-    /// Latest time at which a packet that has come out joined the queue, had no path become longer.
+    /// Latest time at which a packet that came out joined the queue, reckoned as if no path had become longer.
     joined: Instant,
     /// Time by which all paths have become longer.
     longer: Duration,
     watch: Watch,
     /// Time in the queue of the packet that came last.
     late: Duration,
-    /// Packets in a row that showed a queue; whether the link was ever full.
-    shown: u32,
-    full: bool,
-    /// Begin of the round trip, and the longest wait in it.
-    round_at: Instant,
-    round_late: Duration,
-    /// Whether no queue showed for a round trip although packets waited here.
-    searches: bool,
-    last_departure: Instant,
-    /// When the room for further packets was last known.
-    room_at: Instant,
-    /// When a packet could have left and nothing waited.
-    idle_at: Instant,
-    /// Time without an arrival after which all that is outside is taken for lost.
-    patience: Duration,
-    silent: bool,
-    /// When the greatest rate lets the next packet go.
-    paced_until: Instant,
+    search: Search,
+    /// Times of departures; each arrival is news.
+    times: DepartureTimes,
 }
 
 impl Before {
@@ -202,19 +206,10 @@ impl Before {
             news_at: Instant::ZERO,
             joined: Instant::ZERO,
             longer: Duration::ZERO,
-            watch: Watch::Since(Instant::ZERO, None),
+            watch: Watch::anew(Instant::ZERO),
             late: Duration::ZERO,
-            shown: 0,
-            full: false,
-            round_at: Instant::ZERO,
-            round_late: Duration::ZERO,
-            searches: false,
-            last_departure: Instant::ZERO,
-            room_at: Instant::ZERO,
-            idle_at: Instant::ZERO,
-            patience: LOST_AFTER,
-            silent: false,
-            paced_until: Instant::ZERO,
+            search: Search::default(),
+            times: DepartureTimes::new(),
             config,
         }
     }
@@ -252,11 +247,11 @@ impl Before {
             FollowPhase::Blind
         } else if !waits {
             FollowPhase::Idle
-        } else if self.silent {
+        } else if self.times.is_silent() {
             FollowPhase::Silent
-        } else if matches!(self.watch, Watch::Emptying(..)) {
+        } else if matches!(self.watch, Watch::Emptying { .. }) {
             FollowPhase::Draining
-        } else if self.full && !self.searches {
+        } else if self.search.full && !self.search.again {
             FollowPhase::Following
         } else {
             FollowPhase::Searching
@@ -269,7 +264,7 @@ impl Before {
 
     /// Notes that a packet could leave and nothing waits.
     pub const fn idles(&mut self, now: Instant) {
-        self.idle_at = now;
+        self.times.idles(now);
     }
 
     /// Round trip without a queue, of what is let go now.
@@ -280,11 +275,11 @@ impl Before {
     /// Bytes that may be outside.
     fn window(&self) -> f64 {
         let trip = self.rate.carried_in(self.trip());
-        let window = if matches!(self.watch, Watch::Emptying(..)) {
+        let window = if matches!(self.watch, Watch::Emptying { .. }) {
             // Not by what paths may have become longer: what is taken for that by mistake would never go away.
             LESS * self.rate.carried_in(self.user_time + self.far_time)
         } else {
-            let gain = if self.searches { MORE } else { 1.0 };
+            let gain = if self.search.again { MORE } else { 1.0 };
             let target = self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64;
             gain * trip + target * BURSTS
         };
@@ -295,21 +290,21 @@ impl Before {
     /// as rounding down would cost half of one on average.
     fn room(&self, now: Instant, bytes: u64) -> Option<Instant> {
         let lacks = self.outside.bytes() + (bytes / 2) as f64 - self.window();
-        if lacks <= 0.0 || !self.full || self.is_blind(now) {
+        if lacks <= 0.0 || !self.search.full || self.is_blind(now) {
             return Some(now);
         }
         let due = self.arrived_at + self.rate.packet_time() * 2;
         let drained = (lacks <= self.outside.stale).then(|| due + self.rate.time_for(lacks / DRAINS));
-        let trickles = self.last_departure + self.rate.time_for(bytes as f64 / TRICKLE);
+        let trickles = self.times.last() + self.rate.time_for(bytes as f64 / TRICKLE);
         let comes = trickles < self.arrived_at + LOST_AFTER;
         drained.into_iter().chain(comes.then_some(trickles)).min()
     }
 
     /// Time at which a packet of `bytes` may leave, if nothing arrives before.
     pub fn ready(&self, now: Instant, bytes: u64) -> Instant {
-        let lost = self.last_departure.max(self.room_at) + self.patience;
+        let lost = self.times.lost_at();
         let room = self.room(now, bytes).map_or(lost, |room| room.min(lost));
-        room.max(self.paced_until).max(now)
+        self.times.ready(now, room)
     }
 
     /// Writes off what has to be, so that a packet of `bytes`, which is [`ready`](Self::ready), may leave.
@@ -317,13 +312,11 @@ impl Before {
         if self.room(now, bytes).is_some_and(|room| room <= now) {
             return;
         }
-        self.silent = true;
+        self.times.gives_up(now);
         self.outside = Outside::default();
         // The time without a link says nothing of its rate once it is back.
         self.services.clear();
         self.rate.forget_deliveries();
-        self.room_at = now;
-        self.patience = (self.patience * 2).min(LOST_AT_MOST);
     }
 
     /// Notes a packet that leaves for its user and takes `bytes` on the link; whether others wait behind it.
@@ -333,11 +326,7 @@ impl Before {
         }
         self.outside.pass(now);
         self.outside.add(now + self.user_time + self.paths.to(server(header, self.seed)), bytes);
-        self.last_departure = now;
-        self.paced_until = self.paced_until.max(now) + self.config.ceiling().time_to_send(Bytes(bytes));
-        if !waiting {
-            self.idle_at = now;
-        }
+        self.times.departs(now, bytes, self.config.ceiling(), waiting);
     }
 
     /// Notes a packet that goes up. It brings no news of the link before the box.
@@ -352,16 +341,14 @@ impl Before {
         false
     }
 
-    /// Notes a packet that has come out of the link, where it took `bytes`. Returns whether it tells of the queue.
+    /// Notes an arrival: a packet came out of the link, where it took `bytes`. Returns whether it tells of the queue.
     pub fn arrives(&mut self, now: Instant, header: &Header, bytes: u64) -> bool {
         self.outside.pass(now);
         self.outside.comes_out(bytes);
         let before = core::mem::replace(&mut self.arrived_at, now);
         self.arrived += bytes;
         self.unserved += bytes;
-        self.room_at = now;
-        self.patience = LOST_AFTER;
-        let outage = core::mem::replace(&mut self.silent, false);
+        let outage = self.times.hears(now, LOST_AFTER);
         if outage {
             self.rate.resume();
         }
@@ -373,7 +360,7 @@ impl Before {
             let (host, rtt) = (server(header, self.seed), now.since(asked));
             let answer = Answer { host, rtt, left: now, alone: before < asked, emptied: false };
             let path = self.paths.learn(now, answer, near, outage);
-            // Of the first link that is measured every path counts.
+            // Every path counts until a first rate is measured.
             (path.sure || !self.rate.is_measured()).then(|| {
                 self.far_time = average(self.far_time, path.rtt);
                 rtt.saturating_sub(path.rtt)
@@ -394,7 +381,7 @@ impl Before {
         let before = core::mem::replace(&mut self.news_at, now);
         let carried = core::mem::take(&mut self.unserved);
         let own = self.rate.time_for(bytes as f64);
-        // What joined before the last one came out was served right after it.
+        // A packet that joined before the last one came out was served right after that one.
         let busy_all_along = self.late >= now.since(before) + SLACK;
         let busy = if busy_all_along {
             now.since(before)
@@ -424,13 +411,15 @@ impl Before {
 
     /// Looks whether the link is full.
     fn search(&mut self, now: Instant, own: Duration) {
-        self.shown = if self.late > self.config.target + own * 2 { self.shown + 1 } else { 0 };
-        self.full |= self.shown >= SHOWN;
-        self.round_late = self.round_late.max(self.late);
-        self.searches &= self.late <= own + self.config.target / 2;
-        if now.since(self.round_at) > self.trip() {
-            self.searches = self.idle_at < self.round_at && self.round_late <= own;
-            (self.round_at, self.round_late) = (now, Duration::ZERO);
+        let (late, target, trip) = (self.late, self.config.target, self.trip());
+        let search = &mut self.search;
+        search.shown = if late > target + own * 2 { search.shown + 1 } else { 0 };
+        search.full |= search.shown >= SHOWN;
+        search.round_late = search.round_late.max(late);
+        search.again &= late <= own + target / 2;
+        if now.since(search.round_at) > trip {
+            search.again = self.times.idle_at() < search.round_at && search.round_late <= own;
+            (search.round_at, search.round_late) = (now, Duration::ZERO);
         }
     }
 
@@ -438,21 +427,27 @@ impl Before {
     fn watch_paths(&mut self, now: Instant, own: Duration) {
         let raw = now.since(self.joined);
         self.longer = self.longer.min(raw);
-        let least = |known: Option<Duration>| Some(known.map_or(self.late, |least| least.min(self.late)));
+        let shorter = |known: Option<Duration>| Some(known.map_or(self.late, |known| known.min(self.late)));
+        let stands = |shortest: Option<Duration>| shortest.filter(|shortest| *shortest > EMPTY + own);
         self.watch = match self.watch {
-            Watch::Since(since, known) if now.since(since) < EMPTIES => Watch::Since(since, least(known)),
-            Watch::Since(_, Some(least)) if self.full && least > EMPTY + own => {
+            Watch::Measuring { from, shortest } if now.since(from) < EMPTIES => {
+                Watch::Measuring { from, shortest: shorter(shortest) }
+            }
+            Watch::Measuring { shortest, .. } if self.search.full && stands(shortest).is_some() => {
                 let from = now + self.trip() + self.late;
-                Watch::Emptying(from, from + self.trip(), None)
+                Watch::Emptying { from, until: from + self.trip(), shortest: None }
             }
-            Watch::Emptying(from, until, known) if now < until => {
-                Watch::Emptying(from, until, if now >= from { least(known) } else { known })
+            Watch::Emptying { from, until, shortest } if now < until => {
+                let shortest = if now >= from { shorter(shortest) } else { shortest };
+                Watch::Emptying { from, until, shortest }
             }
-            Watch::Emptying(_, _, Some(least)) if least > EMPTY + own => {
-                self.longer = (self.longer + least.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
-                Watch::Since(now, None)
+            Watch::Emptying { shortest, .. } => {
+                if let Some(shortest) = stands(shortest) {
+                    self.longer = (self.longer + shortest.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
+                }
+                Watch::anew(now)
             }
-            Watch::Since(..) | Watch::Emptying(..) => Watch::Since(now, None),
+            Watch::Measuring { .. } => Watch::anew(now),
         };
     }
 }

@@ -97,7 +97,7 @@ mod tests {
             assert!(waited >= Duration::from_millis(expected) && waited.as_millis() == expected, "{waited}");
         };
         near(clocks.waited(ms(190), 1, 7050), 70);
-        // It is learnt by another flow that this one waited for 60 ms only: the first can have waited for 20 ms.
+        // Another flow shows that this packet waited for 60 ms only: so the first can have waited for 20 ms.
         clocks.learn(ms(190), 1, 7050, Duration::from_millis(60));
         near(clocks.waited(ms(191), 1, 7051), 60);
         assert_eq!(clocks.waited(ms(191), 2, 7051), None, "another flow");
@@ -119,7 +119,7 @@ mod tests {
         let mut clocks = Clocks::new();
         clocks.waited(ms(0), 1, 0);
         clocks.learn(ms(0), 1, 0, Duration::ZERO);
-        // It ticks each 10 ms: in 100 ms it seems to be 90 ms late, which is more than it was.
+        // The clock ticks each 10 ms: in 100 ms its packet seems to be 90 ms late, which is more than it was.
         assert!(clocks.waited(ms(100), 1, 10).unwrap() >= Duration::from_millis(90));
     }
 }

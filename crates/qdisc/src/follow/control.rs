@@ -5,20 +5,18 @@
 //! what the link carries in its shortest round trip, and a little more (BBR: Cardwell et al., ACM Queue 14(5), 2016).
 //! The window's states and its drain are BBR's startup and its measurement of the round trip.
 
-use narrows_units::{Bytes, Duration, Instant, Rate};
+use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
 use super::PACKET;
 use super::config::FollowConfig;
+use super::departure_times::{DepartureTimes, LOST_AFTER, LOST_AT_MOST};
 use super::echoes::{Echo, Echoes};
 use super::forecast::{Crossing, Forecast, Room};
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate};
 use super::report::{FollowPhase, FollowReport};
 
-/// Time without news after which all that is under way is taken for lost; in doubt up to the second.
-const LOST_AFTER: Duration = Duration::from_secs(1);
-const LOST_AT_MOST: Duration = Duration::from_secs(2);
 /// Time without news after which the rate is no longer believed.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 /// Packets that left within this, or two packet times, have waited alike.
@@ -111,17 +109,7 @@ pub(super) struct Control {
     late: Duration,
     /// When a packet last told that it was across.
     heard_at: Instant,
-    /// When the room for further packets was last known: at news, or when what was under way was written off.
-    room_at: Instant,
-    last_departure: Instant,
-    /// When a packet could have left and nothing waited.
-    idle_at: Instant,
-    /// Time without news after which all that is under way is taken for lost.
-    patience: Duration,
-    /// Whether that time has passed since the last news.
-    silent: bool,
-    /// When the greatest rate lets the next packet go.
-    paced_until: Instant,
+    times: DepartureTimes,
 }
 
 impl Control {
@@ -139,12 +127,7 @@ impl Control {
             round: Round::default(),
             late: Duration::ZERO,
             heard_at: Instant::ZERO,
-            room_at: Instant::ZERO,
-            last_departure: Instant::ZERO,
-            idle_at: Instant::ZERO,
-            patience: LOST_AFTER,
-            silent: false,
-            paced_until: Instant::ZERO,
+            times: DepartureTimes::new(),
             config,
         }
     }
@@ -177,16 +160,16 @@ impl Control {
     }
 
     fn phase(&self, now: Instant, waits: bool) -> FollowPhase {
-        let sends = self.transit.departed > 0 && now.since(self.last_departure) < AVERAGED_OVER;
+        let sends = self.transit.departed > 0 && now.since(self.times.last()) < AVERAGED_OVER;
         if sends && self.is_blind(now, self.oldest()) {
             FollowPhase::Blind
         } else if !waits {
             FollowPhase::Idle
-        } else if self.silent {
+        } else if self.times.is_silent() {
             FollowPhase::Silent
         } else if self.is_draining() {
             FollowPhase::Draining
-        } else if now.since(self.idle_at) < self.rate.span(&self.config) {
+        } else if now.since(self.times.idle_at()) < self.rate.span(&self.config) {
             FollowPhase::Idle
         } else if self.search == Search::Full {
             FollowPhase::Following
@@ -211,25 +194,26 @@ impl Control {
 
     /// Notes that a packet could leave and nothing waits.
     pub const fn idles(&mut self, now: Instant) {
-        self.idle_at = now;
+        self.times.idles(now);
     }
 
     /// Time at which a packet of `bytes` may leave, if nothing is acknowledged before.
     pub fn ready(&self, now: Instant, bytes: u64) -> Instant {
-        let lost = self.last_departure.max(self.room_at) + self.patience;
+        let lost = self.times.lost_at();
         let room = match self.room(now, bytes, self.oldest()) {
             Room::Now => now,
             Room::From(at) => at.min(lost),
             Room::AfterNews => lost,
         };
-        room.max(self.paced_until).max(now)
+        self.times.ready(now, room)
     }
 
     /// When there is room behind the box: acknowledgments that pause are taken to come a little longer, or for ever if
     /// nothing is under way that could be acknowledged.
     fn room(&self, now: Instant, bytes: u64, oldest: Option<Instant>) -> Room {
         let in_flight = self.transit.in_flight();
-        let forecasts = self.rate.is_measured() && oldest.is_some() && !self.silent && !self.is_draining();
+        let forecasts =
+            self.rate.is_measured() && oldest.is_some() && !self.times.is_silent() && !self.is_draining();
         // To the nearest packet: rounding down would cost half of one on average, which is much of a short path.
         let lacks = (in_flight + bytes / 2) as f64 - self.window;
         if in_flight == 0 || (lacks <= 0.0 && !forecasts) || self.is_blind(now, oldest) {
@@ -244,7 +228,7 @@ impl Control {
         if oldest.is_some() && wait > self.config.bridge + later {
             return Room::AfterNews;
         }
-        Room::From(self.room_at + wait)
+        Room::From(self.times.room_at() + wait)
     }
 
     /// Writes off what has to be, so that a packet of `bytes`, which is [`ready`](Self::ready), may leave.
@@ -259,7 +243,7 @@ impl Control {
             self.give_up(now);
         } else if oldest.is_none() && self.transit.in_flight() > 0 {
             // Nothing under way can be acknowledged: it is taken to be delivered at the rate.
-            let bytes = self.rate.carried_in(now.since(self.room_at)) as u64;
+            let bytes = self.rate.carried_in(now.since(self.times.room_at())) as u64;
             self.take_for_gone(now, (self.transit.gone() + bytes).min(self.transit.departed));
         }
         if self.transit.written_off != before {
@@ -268,18 +252,18 @@ impl Control {
     }
 
     fn take_for_gone(&mut self, now: Instant, total: u64) {
-        (self.transit.written_off, self.room_at) = (total, now);
+        self.transit.written_off = total;
+        self.times.knows_room(now);
         self.echoes.pass(total);
     }
 
     /// Writes off the data under way: no acknowledgment has come for long.
     fn give_up(&mut self, now: Instant) {
-        self.silent = true;
+        self.times.gives_up(now);
         self.forecast.give_up(now);
-        (self.transit.written_off, self.room_at) = (self.transit.departed, now);
+        self.transit.written_off = self.transit.departed;
         // The time without a link says nothing of its rate once it is back.
         self.rate.forget_deliveries();
-        self.patience = (self.patience * 2).min(LOST_AT_MOST.max(self.patience));
         self.window = (PACKET * 2) as f64;
     }
 
@@ -288,17 +272,13 @@ impl Control {
         let alone = self.transit.in_flight() == 0;
         let due = self.echoes.departs(now, header, bytes, alone);
         if alone {
-            if now.since(self.room_at) > self.rate.span(&self.config) {
+            if now.since(self.times.room_at()) > self.rate.span(&self.config) {
                 self.rate.forget_deliveries();
             }
-            self.room_at = now;
+            self.times.knows_room(now);
         }
         self.transit.departed += bytes;
-        self.last_departure = now;
-        self.paced_until = self.paced_until.max(now) + self.config.ceiling().time_to_send(Bytes(bytes));
-        if !waiting {
-            self.idle_at = now;
-        }
+        self.times.departs(now, bytes, self.config.ceiling(), waiting);
         self.forecast.add(&due, due.host.map(|host| self.paths.to(host)), &self.rate);
     }
 
@@ -314,7 +294,7 @@ impl Control {
         let rtt = now.since(echo.at);
         let emptied = matches!(self.drain, Drain::Measure { from, .. } if echo.total > from);
         let answer = Answer { host: echo.host, rtt, left: echo.at, alone: echo.alone, emptied };
-        let outage = self.silent;
+        let outage = self.times.is_silent();
         if outage {
             self.forecast.give_up(now);
             self.rate.resume();
@@ -322,10 +302,10 @@ impl Control {
         let near = (self.rate.packet_time() * 2).max(NEAR);
         let path = self.paths.learn(now, answer, near, outage);
         self.late = rtt.saturating_sub(path.rtt);
-        (self.room_at, self.heard_at, self.silent) = (now, now, false);
+        self.heard_at = now;
         // A round trip that an outage has made long is no measure of the next.
         let usual = (path.rtt + self.rate.packet_time()) * 4;
-        self.patience = LOST_AFTER.max(rtt * 4).min(LOST_AT_MOST.max(usual));
+        self.times.hears(now, LOST_AFTER.max(rtt * 4).min(LOST_AT_MOST.max(usual)));
         if echo.total > self.transit.confirmed {
             let bytes = echo.total - self.transit.confirmed;
             if !self.rate.is_measured() {
@@ -340,7 +320,7 @@ impl Control {
                 across,
                 sure: path.sure,
                 late: self.late,
-                busy: self.idle_at < echo.at,
+                busy: self.times.idle_at() < echo.at,
             };
             let span = self.rate.span(&self.config);
             if let Some(bps) = self.forecast.crossed(now, &news, &self.rate, span, self.config.span_min) {
@@ -348,7 +328,7 @@ impl Control {
             }
             self.transit.confirmed = echo.total;
             if let Some(sample) = self.rate.delivered(across, echo.total, &self.config) {
-                let full = self.idle_at <= sample.from && !self.is_draining();
+                let full = self.times.idle_at() <= sample.from && !self.is_draining();
                 self.rate.take(now, sample, full);
             }
         }
@@ -377,7 +357,7 @@ impl Control {
         let bound = target + own * (self.config.packets as u64 + 1) + (path / 4).min(target);
         if late > bound {
             self.search = Search::Full;
-        } else if late <= own && now.since(self.idle_at) > path && path > target * 4 {
+        } else if late <= own && now.since(self.times.idle_at()) > path && path > target * 4 {
             // A long path and no queue on it: far more may fit.
             if self.search == Search::Full {
                 self.search = Search::Again;
@@ -390,7 +370,7 @@ impl Control {
     fn drain(&mut self, now: Instant, echo: Echo) {
         let rtt = now.since(echo.at);
         match self.drain {
-            Drain::No if self.paths.is_stale(now) && now.since(self.idle_at) > rtt => {
+            Drain::No if self.paths.is_stale(now) && now.since(self.times.idle_at()) > rtt => {
                 self.drain = Drain::Down;
             }
             Drain::Down if self.transit.in_flight() <= (self.window as u64).saturating_add(PACKET) => {
@@ -403,7 +383,7 @@ impl Control {
                     self.paths.measured(now, shortest);
                     self.drain = Drain::No;
                     // Deliveries of a drain, as those of an idle link, say nothing of the rate.
-                    self.idle_at = now;
+                    self.times.idles(now);
                 } else {
                     let until = until.or(Some(self.transit.departed));
                     self.drain = Drain::Measure { from, until, shortest: Some(shortest) };

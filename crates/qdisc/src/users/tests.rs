@@ -66,8 +66,8 @@ fn the_credit_of_first_flights_by_hand() {
     assert_eq!(serve(&mut q, at(1), 1000), Some(one));
     let order: Vec<_> = (0..4).map(|_| serve(&mut q, at(1), 1000).unwrap()).collect();
     assert_eq!(order, [other, one, other, one]);
-    // Of the 1000 it was sent ahead its two turns have paid an eighth of a quantum each: for a little there is room,
-    // and no more.
+    // Two turns have paid an eighth of a quantum each of the 1000 bytes it was ahead: there is room for a little, and
+    // no more.
     assert_eq!((q.at(one).ahead, q.at(one).turn.deficit), (750, -250));
     assert!(q.credit_new_flow(one, 2000, 900, Place::New) && !q.credit_new_flow(one, 1, 900, Place::New));
     assert_eq!((q.at(one).turn.credit, q.at(one).ahead), (150, 900));
@@ -91,8 +91,8 @@ fn who_opens_flows_without_end_has_its_share() {
         let cost = 200 + packet * 37 % 1000;
         let served = serve(&mut q, at(1), cost).unwrap();
         sent[usize::from(served == other)] += cost;
-        // What it may be ahead; a packet beyond that, beyond a turn and beyond what the other has had by then; and a
-        // hundredth, as a flight begins its next turn early where it still has a debt of more than one.
+        // The lead is bounded by 3000 bytes, by a packet beyond that, beyond a turn and beyond the other's share by
+        // then, and by a hundredth: a flight begins the next turn early where the debt is more than a turn.
         assert!(sent[0] - sent[1] <= 3000 + 4 * 1200 + sent[1] / 100, "{sent:?} after {packet}");
     }
     assert!(sent[0] > sent[1], "it is ahead: {sent:?}");

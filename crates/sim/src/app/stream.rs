@@ -5,7 +5,7 @@ use narrows_wire::{FlowKey, Header, Proto};
 
 use crate::ids::{FlowId, HostId};
 use crate::packet::{Label, PayloadKind, address};
-use crate::path_split::PathSplit;
+use crate::path_split::{ClassWay, PathSplit};
 use crate::world::World;
 
 /// Packets from one host to another, from one port to another.
@@ -39,9 +39,9 @@ impl Stream {
     pub(super) fn send(&mut self, world: &mut World, len: u32) {
         let mut packet = world.net.pool.take();
         let p = &mut *packet.0;
-        let (route, dscp) = match &mut self.split {
+        let ClassWay { route, dscp } = match &mut self.split {
             Some(split) => split.sends(),
-            None => (world.net.route(self.src, self.dst), self.dscp),
+            None => ClassWay { route: world.net.route(self.src, self.dst), dscp: self.dscp },
         };
         p.header = Header { key: self.key, len: Bytes(u64::from(len)), dscp, ..Header::default() };
         p.label = Label {

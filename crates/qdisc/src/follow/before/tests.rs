@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_units::SeqNum;
+use narrows_units::{Bytes, SeqNum};
 use narrows_wire::{Flags, Proto, TcpHeader};
 
 use super::*;
@@ -30,7 +30,7 @@ fn segment(user: u8, up: bool, timestamps: (u32, u32), number: u64) -> Record {
 enum Event {
     /// A packet of data comes to the queue before the link.
     Joins(u8, (u32, u32), u64),
-    /// It comes out.
+    /// The packet comes out of the link.
     ComesOut(u8, (u32, u32), u64),
     /// A user's acknowledgment passes the box.
     Acknowledges(u8, u32, u64),
@@ -193,7 +193,7 @@ fn an_outage_is_not_filled_and_its_end_is_seen() {
     };
     let mut path = Path::new(6, 30, near_and_far);
     path.run(ms(60_000), false, rate);
-    // What was believed to stand in the queue, what was on its way there, and two packets now and then.
+    // These leave: the believed queue, the packets on their way to it, and two packets now and then.
     let meanwhile = path.left.iter().filter(|l| (ms(20_300)..ms(30_000)).contains(&l.0)).count();
     assert!((1..=80).contains(&meanwhile), "{meanwhile} packets");
     let (carried, _) = path.came(ms(32_000), ms(34_000));

@@ -26,12 +26,12 @@ use crate::taq::{Common, DefaultConfig};
 use crate::users::{CircuitRates, Users};
 use crate::{Packet, Ppm, ShaperConfig};
 
-/// How far first flights may bring a user ahead of its share, as a multiple of what a new user may send before others:
-/// with half as much, those who fetch one object after another have paid too little when the next one begins.
+/// Most bytes by which first flights bring a user ahead of its share, as a multiple of what a new user may send before
+/// others: with half as much, those who fetch one object after another have paid too little when the next one begins.
 const MOST_AHEAD: i32 = 6;
 
-/// A first flight where users share the link, as a multiple of what a new flow may send else: an object of 6 kB. It
-/// goes before other flows of its user, whose share pays for it.
+/// Length of a first flight where users share the link, as a multiple of what a new flow may send where none do: an
+/// object of 6 kB. It goes before other flows of its user, whose share pays for it.
 const FIRST_FLIGHT: i32 = 4;
 
 /// No instant at which anything was sent.
@@ -610,8 +610,8 @@ impl Comer {
         if self.request { Place::Sparse } else { Place::New }
     }
 
-    /// The bytes of its share that it left to others since it was last served: a quantum for each round, but for the
-    /// round for which it goes to `place`, before others.
+    /// Bytes of its share that the comer left to others since it was last served: a quantum for each round, but for the
+    /// round with which it pays for going to `place`, before others.
     fn left_by_rest(&self, served_at: Instant, place: Place) -> i32 {
         if served_at == NEVER {
             return 0;
@@ -691,7 +691,7 @@ mod tests {
 
     #[test]
     fn what_a_rest_leaves_to_others() {
-        // 50 ms of 100 are half of 1000 bytes. Who goes first for its rest has had a round of it.
+        // 50 ms of 100 are half of 1000 bytes. A comer that goes first for its rest has had a round of it.
         assert_eq!(comer(600).left_by_rest(at(950), Place::Old), 500);
         assert_eq!(comer(600).left_by_rest(at(950), Place::Sparse), 0);
         assert_eq!(comer(600).left_by_rest(at(750), Place::Sparse), 1500);
