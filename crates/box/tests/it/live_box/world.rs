@@ -482,6 +482,18 @@ impl World {
         self.fetch_by("c", server, bytes)
     }
 
+    /// Fetches until a whole transfer went through the queue. Traffic passes by a box that gets no processor for some
+    /// tenths of a second, and a busy machine can do that to any box.
+    pub fn fetch_through(&self, running: &BoxProcess) {
+        let sent = || running.status().down.report.counters.sent;
+        let went_through = || {
+            let before = sent();
+            self.fetch(self.server4(), 100_000).complete();
+            sent() > before + 60
+        };
+        assert!((0..10).any(|_| went_through()), "traffic passes by: {}", running.log());
+    }
+
     /// Fetches by the user in another namespace.
     pub fn fetch_by(&self, end: &str, server: IpAddr, bytes: usize) -> Fetch {
         let (tell, told) = mpsc::channel();
