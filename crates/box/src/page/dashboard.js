@@ -415,6 +415,6 @@
   }
   $("links").addEventListener("change", () => { samples = []; stalls.clear(); status = null; });
   addEventListener("resize", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  for (const media of ["screen and (prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", draw);
   look();
 })();
