@@ -317,6 +317,13 @@ impl DeficitScheduler {
         self.old.move_to_back(members, at);
     }
 
+    /// Ends the turn of a new member, whose credit lasts for more than one.
+    pub fn pass_new<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
+        if members.at(at).turn().place == Place::New {
+            self.new.move_to_back(members, at);
+        }
+    }
+
     /// Makes an old member of one that stands in a list before.
     fn age<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
         let place = core::mem::replace(&mut members.at_mut(at).turn_mut().place, Place::Old);

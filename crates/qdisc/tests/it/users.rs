@@ -267,6 +267,32 @@ fn a_new_user_goes_first_and_fifty_new_flows_of_one_user_do_not() {
     assert!(of_three[0].1 >= 50_100, "{of_three:?}");
 }
 
+/// A page of six connections, each with four packets: the answer to a seventh waits for the first packets of them, not
+/// for all they have.
+#[test]
+fn a_connection_of_a_page_waits_for_one_packet_of_each_other() {
+    let mut q: BoxedDiscipline<Record> = build("taq:admission=off");
+    let mut now = Instant::from_nanos(1_000_000_000);
+    let mut put = |q: &mut BoxedDiscipline<Record>, now, user, flow, nth: u32| {
+        q.enqueue(now, segment(address(user), flow, nth * 1400, 1400), &mut Vec::new());
+    };
+    for nth in 0..40 {
+        (1..10).for_each(|user| put(&mut q, now, user, 0, nth));
+    }
+    (1..=6).for_each(|flow| (0..4).for_each(|nth| put(&mut q, now, 0, flow, nth)));
+    put(&mut q, now, 0, 7, 0);
+    let mut before = 0;
+    loop {
+        match q.dequeue(now, &mut Vec::new()) {
+            Some(packet) if packet.header.key.dst() != address(0) => {}
+            Some(packet) if packet.header.key.sport == 50_007 => break,
+            Some(_) => before += 1,
+            None => now = q.next_ready(now).unwrap(),
+        }
+    }
+    assert!(before <= 6, "{before}");
+}
+
 #[test]
 fn who_opens_a_connection_for_each_packet_has_its_share() {
     for new_flows in [1, 50] {

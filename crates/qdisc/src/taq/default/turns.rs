@@ -31,7 +31,8 @@ use crate::{Packet, Ppm, ShaperConfig};
 const MOST_AHEAD: i32 = 6;
 
 /// Length of a first flight where users share the link, as a multiple of what a new flow may send where none do: an
-/// object of 6 kB. It goes before other flows of its user, whose share pays for it.
+/// object of 6 kB. It goes before older flows of its user, in turn with other first flights of it, and that user's share
+/// pays for it.
 const FIRST_FLIGHT: i32 = 4;
 
 /// No instant at which anything was sent.
@@ -464,6 +465,10 @@ impl Turns {
                 user.unqueued();
                 user.flows -= u32::from(last);
                 charge(&mut user.lists, flows, self.new_share, signed(cost.get()), sent);
+                if !last {
+                    // The next packet of a page's other connections comes before the second one of this.
+                    user.lists.pass_new(flows, sent.flow);
+                }
                 if data {
                     user.served_at = now;
                 }
