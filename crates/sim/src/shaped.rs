@@ -48,12 +48,20 @@ const LEAST: f64 = 8_000.0;
 
 /// Time by which a known rate is known in advance.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// Delay of a loop: what leaves a box comes back from servers of 20 to 150 ms; and time over which a rate is measured
+/// there. A link of 600 kbit/s carries ten packets meanwhile.
+pub(crate) const LOOP: Duration = Duration::from_millis(100);
+pub(crate) const LATE_FOR: Duration = Duration::from_millis(200);
 
 /// Source of the shaper's rate.
 #[derive(Debug)]
 pub(crate) enum Rule {
     /// Capacity of the link behind, second by second.
     Known,
+    /// A part of the capacity that the link behind had over [`LATE_FOR`], a loop's delay ago ([`LOOP`]).
+    Oracle {
+        hundredths: u32,
+    },
     Autorate(Box<Autorate>),
 }
 
@@ -74,6 +82,7 @@ impl Rule {
     pub(crate) const fn every(&self) -> Duration {
         match self {
             Self::Known => KNOWN_FOR,
+            Self::Oracle { .. } => LOOP,
             Self::Autorate(_) => PING,
         }
     }

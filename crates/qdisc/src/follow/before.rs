@@ -56,7 +56,7 @@ const RISE: f64 = 2.0;
 const DRAINS: f64 = 0.5;
 /// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
 /// let go makes, as by connections that open, holding all back would only stall those who are there.
-const TRICKLE: f64 = 0.25;
+const TRICKLE: f64 = 0.5;
 /// Time in which the queue is empty once, or all paths have become longer; and what counts as empty beside a packet.
 const EMPTIES: Duration = Duration::from_secs(10);
 const EMPTY: Duration = Duration::from_millis(10);

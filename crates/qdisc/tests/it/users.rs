@@ -273,7 +273,7 @@ fn a_new_user_goes_first_and_fifty_new_flows_of_one_user_do_not() {
 fn a_connection_of_a_page_waits_for_one_packet_of_each_other() {
     let mut q: BoxedDiscipline<Record> = build("taq:admission=off");
     let mut now = Instant::from_nanos(1_000_000_000);
-    let mut put = |q: &mut BoxedDiscipline<Record>, now, user, flow, nth: u32| {
+    let put = |q: &mut BoxedDiscipline<Record>, now, user, flow, nth: u32| {
         q.enqueue(now, segment(address(user), flow, nth * 1400, 1400), &mut Vec::new());
     };
     for nth in 0..40 {
