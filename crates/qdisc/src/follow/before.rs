@@ -57,6 +57,8 @@ const DRAINS: f64 = 0.5;
 /// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
 /// let go makes, as by connections that open, holding all back would only stall those who are there.
 const TRICKLE: f64 = 0.5;
+/// This part while the queue is let run empty: with half of the rate a path that has become longer is not found out.
+const TRICKLE_EMPTYING: f64 = 0.25;
 /// Time in which the queue is empty once, or all paths have become longer; and what counts as empty beside a packet.
 const EMPTIES: Duration = Duration::from_secs(10);
 const EMPTY: Duration = Duration::from_millis(10);
@@ -295,7 +297,8 @@ impl Before {
         }
         let due = self.arrived_at + self.rate.packet_time() * 2;
         let drained = (lacks <= self.outside.stale).then(|| due + self.rate.time_for(lacks / DRAINS));
-        let trickles = self.times.last() + self.rate.time_for(bytes as f64 / TRICKLE);
+        let trickle = if matches!(self.watch, Watch::Emptying { .. }) { TRICKLE_EMPTYING } else { TRICKLE };
+        let trickles = self.times.last() + self.rate.time_for(bytes as f64 / trickle);
         let comes = trickles < self.arrived_at + LOST_AFTER;
         drained.into_iter().chain(comes.then_some(trickles)).min()
     }

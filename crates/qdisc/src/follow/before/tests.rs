@@ -193,9 +193,10 @@ fn an_outage_is_not_filled_and_its_end_is_seen() {
     };
     let mut path = Path::new(6, 30, near_and_far);
     path.run(ms(60_000), false, rate);
-    // The believed queue leaves, the packets on their way to it, and two packets now and then.
+    // The believed queue leaves, the packets on their way to it, half of the rate until a second has passed without an
+    // arrival, and two packets now and then.
     let meanwhile = path.left.iter().filter(|l| (ms(20_300)..ms(30_000)).contains(&l.0)).count();
-    assert!((1..=80).contains(&meanwhile), "{meanwhile} packets");
+    assert!((1..=130).contains(&meanwhile), "{meanwhile} packets");
     let (carried, _) = path.came(ms(32_000), ms(34_000));
     assert!(carried >= 850, "{carried} kbit/s");
 }
