@@ -78,10 +78,23 @@ enum State {
     SynReceived,
     /// Data may flow.
     Established,
-    /// The FINs of both ends were sent and acknowledged.
+    /// The FINs of both ends were sent and acknowledged (TIME-WAIT).
     Closed,
+    /// As `Closed`, and the peer was the first to close: nothing is left to wait for (LAST-ACK has ended).
+    Gone,
     /// The connection was given up or reset.
     Failed,
+}
+
+/// Arrival of the peer's FIN in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PeerFin {
+    /// No FIN has come.
+    Awaited,
+    /// The FIN came before ours was sent.
+    First,
+    /// The FIN came after ours was sent.
+    Second,
 }
 
 /// One end of a connection. Every call takes the settings, because thousands of ends share them.
@@ -94,8 +107,8 @@ enum State {
 #[repr(C)]
 pub struct Endpoint {
     state: State,
-    /// The peer's FIN is in order.
-    peer_closed: bool,
+    /// The peer's FIN.
+    peer_fin: PeerFin,
     /// The peer's SYN, ns-2's packet 0, is not acknowledged yet.
     owes_answer: bool,
     /// Bytes given to the application.
@@ -115,7 +128,7 @@ impl Endpoint {
             counters: Counts::default(),
             delivered: 0,
             state: State::Idle,
-            peer_closed: false,
+            peer_fin: PeerFin::Awaited,
             owes_answer: false,
         }
     }
@@ -149,6 +162,17 @@ impl Endpoint {
         self.output(config, now, io);
     }
 
+    /// Gives the connection up: the peer hears of it by a RST (RFC 9293, section 3.10.5). So does Linux when an
+    /// application closes and leaves data unread (RFC 2525, section 2.17).
+    pub fn abort(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
+        if matches!(self.state, State::SynReceived | State::Established) {
+            self.with(config, now, io, |sender, cx| sender.emit_reset(cx));
+        }
+        if !matches!(self.state, State::Failed | State::Closed | State::Gone) {
+            self.fail(io);
+        }
+    }
+
     /// Takes a segment of this connection, with these ECN bits in its IP header. An idle end takes a SYN as a passive
     /// open.
     #[inline]
@@ -161,7 +185,7 @@ impl Endpoint {
 
     /// Does what is due at `now`, if anything is.
     pub fn wake(&mut self, config: &Config, now: Instant, io: &mut impl Io) {
-        if self.state == State::Failed {
+        if matches!(self.state, State::Failed | State::Gone) {
             return;
         }
         if self.sender.is_due(Timer::Reorder, now) || self.sender.is_due(Timer::Probe, now) {
@@ -196,7 +220,7 @@ impl Endpoint {
     #[must_use]
     #[inline]
     pub fn wake_at(&self) -> Instant {
-        if self.state == State::Failed {
+        if matches!(self.state, State::Failed | State::Gone) {
             return Instant::FAR_FUTURE;
         }
         self.sender.next_wake().min(self.receiver.next_wake())
@@ -219,7 +243,7 @@ impl Endpoint {
 
     fn output(&mut self, config: &Config, now: Instant, io: &mut impl Io) -> bool {
         match self.state {
-            State::Idle | State::Failed => false,
+            State::Idle | State::Failed | State::Gone => false,
             _ => self.with(config, now, io, |sender, cx| sender.output(cx)).1,
         }
     }
@@ -244,7 +268,7 @@ impl Endpoint {
             State::Idle if flags.has(Flags::SYN) && !flags.has(Flags::ACK) && !flags.has(Flags::RST) => {
                 self.on_first_syn(config, now, tcp, ecn, io);
             }
-            State::Idle | State::Failed => refuse(tcp, io),
+            State::Idle | State::Failed | State::Gone => refuse(tcp, io),
             State::SynSent => self.on_answer(config, now, tcp, ecn, io),
             _ => self.on_third(config, now, tcp, ecn, io),
         }
@@ -281,6 +305,9 @@ impl Endpoint {
     fn take_syn(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) {
         self.receiver.start(tcp.seq);
         self.receiver.on_data(config, now, tcp, ecn);
+        if tcp.window_scale.is_none() {
+            self.receiver.leave_unscaled(config);
+        }
         self.sender.on_peer_syn(config, tcp);
     }
 
@@ -338,6 +365,10 @@ impl Endpoint {
         if tcp.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
             return self.on_control(config, now, tcp, io);
         }
+        if self.sender.is_beyond(tcp) {
+            // RFC 9293 answers with an ACK; Linux drops it in silence, and nothing in it counts.
+            return;
+        }
         let receiver = &mut self.receiver;
         let mut cx =
             Context { config, now, receiver, counters: &mut self.counters, io, sent: false, new_segments: 0 };
@@ -348,21 +379,28 @@ impl Endpoint {
             }
             self.sender.on_ack(&mut cx, tcp);
         }
-        let arrival = cx.receiver.on_data(config, now, tcp, ecn);
+        let mut arrival = cx.receiver.on_data(config, now, tcp, ecn);
         if arrival.delivered > 0 {
             self.delivered += arrival.delivered;
             cx.io.event(TcpEvent::Delivered { bytes: arrival.delivered });
         }
-        if arrival.fin && !self.peer_closed {
-            self.peer_closed = true;
+        if arrival.fin && self.peer_fin == PeerFin::Awaited {
+            self.peer_fin = if self.sender.fin_sent() { PeerFin::Second } else { PeerFin::First };
             cx.io.event(TcpEvent::PeerClosed);
+            if self.peer_fin == PeerFin::Second {
+                // The peer waits for nothing else.
+                arrival.ack = AckTime::Now;
+            }
         }
         self.sender.output(&mut cx);
         if arrival.ack == AckTime::Now && !cx.sent {
             self.sender.emit_ack(&mut cx);
         }
-        if self.peer_closed && self.state == State::Established && self.sender.fin_acknowledged() {
-            self.state = State::Closed;
+        if self.peer_fin != PeerFin::Awaited
+            && self.state == State::Established
+            && self.sender.fin_acknowledged()
+        {
+            self.state = if self.peer_fin == PeerFin::First { State::Gone } else { State::Closed };
             cx.io.event(TcpEvent::Closed);
         }
     }

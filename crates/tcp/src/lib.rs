@@ -24,6 +24,7 @@ pub use config::{
 pub use endpoint::{Endpoint, EndpointCounters};
 pub use event::{Io, Segment, TcpEvent};
 pub use narrows_settings::{Key, SettingError, Settings};
+pub use sender::{LossPhase, SegmentMarks};
 
 /// The example of the README is compiled and run.
 #[cfg(doctest)]

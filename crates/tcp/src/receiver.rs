@@ -8,7 +8,7 @@
 use narrows_units::{Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};
 
-use crate::{Config, Recovery};
+use crate::{Config, DelayedAck, Recovery};
 
 /// The length of a full segment, as long as no larger one was seen: the default MSS of RFC 9293, section 3.7.1.
 const LEAST_FULL_SEGMENT: u32 = 536;
@@ -104,6 +104,17 @@ impl Disorder {
         self.recents = (self.recents + 1).min(4);
     }
 
+    /// Data from `seq` to `end` is in order now. What of it came out of order before is a duplicate; of several parts
+    /// the first is told.
+    fn note_overlap(&mut self, seq: SeqNum, end: SeqNum) {
+        if let Some(&(left, right)) = self.ranges.first()
+            && left.before(end)
+            && self.duplicate.0 == self.duplicate.1
+        {
+            self.duplicate = (left.max(seq), earlier(right, end));
+        }
+    }
+
     /// Everything before `end` is in order. Removes the ranges that are in order now, and returns where the next hole
     /// begins.
     fn take_ranges(&mut self, end: SeqNum) -> SeqNum {
@@ -173,6 +184,11 @@ impl Receiver {
         }
     }
 
+    /// The peer's SYN does not say how its window scales, so ours does not either (RFC 7323, section 2.2).
+    pub(crate) fn leave_unscaled(&mut self, config: &Config) {
+        self.window = config.window_field(true);
+    }
+
     /// The peer's SYN came, or counts as having come, with the sequence number `irs`. The segment goes to
     /// [`Receiver::on_data`] as well, for its timestamp.
     pub(crate) fn start(&mut self, irs: SeqNum) {
@@ -196,10 +212,15 @@ impl Receiver {
     pub(crate) fn on_data(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn) -> Received {
         self.note_timestamp(tcp);
         let (seq, end) = (first_byte(tcp), tcp.seq_end());
-        if seq == end {
-            return Received::default();
-        }
         let nothing = Received { ack: AckTime::Now, ..Received::default() };
+        if seq == end {
+            // Empty and from before the window: the peer asks what the window is (RFC 9293, section 3.10.7.4).
+            return if self.started && seq.before(self.last_ack_sent) {
+                nothing
+            } else {
+                Received::default()
+            };
+        }
         if end.at_or_before(self.rcv_nxt) {
             // A duplicate: an ACK tells the peer what we expect (RFC 9293, section 3.10.7.4; RFC 5681, section 4.2).
             self.disorder().duplicate = (seq, end);
@@ -242,6 +263,7 @@ impl Receiver {
         self.rcv_nxt = end;
         let mut fills_hole = false;
         if let Some(disorder) = self.disorder.as_mut().filter(|d| !d.ranges.is_empty()) {
+            disorder.note_overlap(seq, end);
             self.rcv_nxt = disorder.take_ranges(end);
             fills_hole = true;
         }
@@ -254,9 +276,29 @@ impl Receiver {
         let delivered = u64::from(self.rcv_nxt - before) - u64::from(fin);
         // The application reads pushed data at once, and Linux acknowledges it then.
         let pushed = tcp.flags.has(Flags::PSH) && config.push_every != u32::MAX;
-        let at_once = fills_hole || fin || pushed || seq != before;
-        let ack = if at_once { AckTime::Now } else { self.delay_ack(config, now) };
+        let late_fin = fin && config.push_every != u32::MAX && !fills_hole && seq == before;
+        let at_once = fills_hole || !late_fin && (fin || pushed || seq != before);
+        let ack = match config.delayed_ack {
+            _ if at_once => AckTime::Now,
+            Some(delayed) if late_fin => self.delay_fin(config, now, delayed),
+            _ => self.delay_ack(config, now),
+        };
+        if fin && let Some(disorder) = &mut self.disorder {
+            // Nothing follows, and Linux reports no duplicate any more.
+            disorder.duplicate.1 = disorder.duplicate.0;
+        }
         Received { delivered, fin, ack }
+    }
+
+    /// When Linux acknowledges a FIN that is all that came, or comes with less than a full segment: the application is
+    /// about to close as well, and its FIN carries the ACK.
+    fn delay_fin(&mut self, config: &Config, now: Instant, delayed: DelayedAck) -> AckTime {
+        let full = u32::from(self.largest).max(config.mss.min(LEAST_FULL_SEGMENT));
+        if self.largest == 0 || self.rcv_nxt - self.last_ack_sent > full {
+            return AckTime::Now;
+        }
+        self.delayed_until = self.delayed_until.min(now + delayed.timeout);
+        AckTime::Delayed
     }
 
     /// When to acknowledge a segment in order (RFC 5681, section 4.2).

@@ -27,10 +27,12 @@ use crate::{
     RttSampling, SwsAvoidance, TcpEvent,
 };
 use extras::{Extras, initial_window};
-use loss::{LossRecovery, RecoveryPhase};
+pub use loss::LossPhase;
+use loss::LossRecovery;
 use peer::PeerState;
 use recovery::{Answer, Rack};
 use rto::{Rto, TimedSegment};
+pub use scoreboard::SegmentMarks;
 use scoreboard::{Delivered, RackDelivered, Scoreboard};
 
 /// Surroundings of a call: settings, time, the receiving half, counters and the driver.
@@ -125,6 +127,17 @@ struct Ack<'a> {
     end: u64,
     /// Segments in flight before it.
     flight: u32,
+}
+
+/// An acknowledgment of new data, as the window sees it.
+#[derive(Clone, Copy)]
+struct Growth {
+    /// Segments in flight before it.
+    flight: u32,
+    /// Segments that duplicate ACKs without SACK have told of before: in slow start they count no second time.
+    told: u32,
+    /// The sample of the round trip that it gives.
+    rtt: Option<Duration>,
 }
 
 /// An end that has nothing to send touches only the fields before the window.
@@ -246,7 +259,7 @@ impl Sender {
         self.fin_sent() && self.board.is_empty()
     }
     /// Only a FIN lies beyond the last byte.
-    const fn fin_sent(&self) -> bool {
+    pub(crate) const fn fin_sent(&self) -> bool {
         self.board.max() > self.end
     }
     pub(crate) const fn window(&self) -> Window {
@@ -260,6 +273,23 @@ impl Sender {
     }
     pub(crate) const fn backoff(&self) -> u32 {
         self.rto.backoff()
+    }
+    pub(crate) fn rto(&self, config: &Config) -> Duration {
+        self.rto.timeout(&config.rto)
+    }
+    pub(crate) const fn loss_phase(&self) -> LossPhase {
+        self.loss.phase
+    }
+    pub(crate) fn marks(&self) -> SegmentMarks {
+        self.board.marks()
+    }
+    /// The degree of reordering, segments: what was seen, and no less than the threshold of duplicate ACKs.
+    pub(crate) fn reordering(&self, config: &Config) -> u32 {
+        let seen = self.rack().map_or(0, Rack::extent).div_ceil(u32::from(self.peer.mss));
+        seen.max(config.dupthresh)
+    }
+    pub(crate) const fn segment(&self) -> u16 {
+        self.peer.mss
     }
     /// Bytes sent and not acknowledged; a SYN or FIN counts as one.
     pub(crate) const fn unacked(&self) -> u64 {
@@ -303,6 +333,11 @@ impl Sender {
     fn offset_ahead(&self, seq: SeqNum) -> Option<u64> {
         let una = self.board.una();
         u32::try_from(seq.distance_from(self.seq(una))).ok().map(|ahead| una + u64::from(ahead))
+    }
+
+    /// Whether a segment acknowledges what was never sent.
+    pub(crate) fn is_beyond(&self, tcp: &TcpHeader) -> bool {
+        tcp.flags.has(Flags::ACK) && self.offset_ahead(tcp.ack).is_some_and(|ack| ack > self.board.max())
     }
 
     /// Whether an acknowledgment number acknowledges nothing that was never sent.
@@ -357,7 +392,10 @@ impl Sender {
     /// Takes the acknowledgment in `tcp`. [`Sender::output`] then sends what may leave because of it.
     #[inline(always)]
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
-        let Some(end) = self.offset_ahead(tcp.ack).filter(|&end| end <= self.board.max()) else { return };
+        let Some(end) = self.offset_ahead(tcp.ack) else { return self.take_old_ack(cx, tcp) };
+        if end > self.board.max() {
+            return;
+        }
         if self.board.is_empty() && tcp.sack.is_empty() && !self.has_rack {
             // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
             self.take_window(tcp, false);
@@ -366,6 +404,25 @@ impl Sender {
         }
         if self.is_ecn_echo(tcp) {
             self.on_ecn_echo(cx);
+        }
+    }
+
+    /// An ACK came that is older than another one. What it SACKs counts, as in Linux; its window does not (RFC 9293,
+    /// section 3.10.7.4).
+    #[cold]
+    fn take_old_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
+        if tcp.sack.is_empty() || cx.recovery() != Recovery::Sack || self.board.is_empty() {
+            return;
+        }
+        let una = self.board.una();
+        let mut delivered =
+            Delivered { rack: self.has_rack.then(RackDelivered::default), ..Delivered::default() };
+        let ack = Ack { tcp, una, end: una, flight: self.in_flight(cx.recovery()) };
+        self.update_scoreboard(cx, ack, &mut delivered);
+        if delivered.segments > 0 {
+            self.report_delivery(cx, None, &delivered);
+            self.on_duplicate(cx);
+            self.on_delivered(cx, delivered.segments, cx.prr() == PrrBound::SlowStart);
         }
     }
 
@@ -450,7 +507,7 @@ impl Sender {
     /// acknowledged.
     fn heeds_sack<I: Io>(&self, cx: &Context<'_, I>) -> bool {
         cx.recovery() == Recovery::Sack
-            && (self.loss.phase != RecoveryPhase::Loss || cx.config.rto_recovery != RtoRecovery::GoBackN)
+            && (self.loss.phase != LossPhase::Loss || cx.config.rto_recovery != RtoRecovery::GoBackN)
     }
 
     /// Tells whether an ACK is a duplicate: RFC 5681, section 2; with SACK, an ACK that reports new data (RFC 6675,
@@ -494,6 +551,7 @@ impl Sender {
     /// New data was acknowledged, or ns-2's packet 0.
     fn on_new_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, ack: Ack<'_>, delivered: &Delivered) {
         let config = cx.config;
+        let told = if config.recovery == Recovery::Sack { 0 } else { u32::from(self.loss.dupacks) };
         let rtt = self.take_rtt(cx, ack.tcp, delivered);
         if ack.end > 1 {
             // Packet 0 is smaller than what follows, so its round trip is shorter.
@@ -519,7 +577,7 @@ impl Sender {
         }
         let echo = self.is_ecn_echo(ack.tcp);
         if !(echo || recovering && cx.recovery() == Recovery::Sack) {
-            self.grow(cx, ack.flight, delivered, rtt);
+            self.grow(cx, Growth { flight: ack.flight, told, rtt }, delivered);
         }
     }
 
@@ -598,24 +656,23 @@ impl Sender {
     }
 
     /// An ACK of new data opens the window.
-    fn grow<I: Io>(
-        &mut self,
-        cx: &Context<'_, I>,
-        flight: u32,
-        delivered: &Delivered,
-        rtt: Option<Duration>,
-    ) {
+    fn grow<I: Io>(&mut self, cx: &Context<'_, I>, growth: Growth, delivered: &Delivered) {
+        let Growth { flight, told, rtt } = growth;
         let slow_start = self.window.cwnd < self.window.ssthresh;
-        // In slow start half of the window is enough, because the next round would use it (RFC 7661, section 4.1).
-        let window_limited = self.cwnd_limited || slow_start && self.window.cwnd < 2.0 * f64::from(flight);
-        if cx.config.grow_if_used && !window_limited {
+        let used =
+            self.extras.as_ref().is_none_or(|extras| extras.usage.lets_grow(self.window.cwnd, slow_start));
+        if cx.config.grow_if_used && !used {
             return;
         }
         let credit = match cx.byte_counting() {
             ByteCounting::PerAck => 1.0,
             ByteCounting::Abc { limit } => {
                 let segments = delivered.bytes as f64 / f64::from(self.peer.mss);
-                if slow_start { segments.min(f64::from(limit)) } else { segments }
+                if slow_start {
+                    (segments - f64::from(told)).max(1.0).min(segments).min(f64::from(limit))
+                } else {
+                    segments
+                }
             }
         };
         let sample = AckSample {
@@ -626,7 +683,7 @@ impl Sender {
             rtt,
             srtt: self.srtt(cx.config),
             in_flight: flight,
-            window_limited,
+            window_limited: used,
         };
         let window = &mut self.window;
         match &mut self.extras {

@@ -4,7 +4,7 @@ use narrows_units::Duration;
 
 use super::{Endpoint, State};
 use crate::cc::CcEstimates;
-use crate::{Config, EndpointCounters};
+use crate::{Config, EndpointCounters, LossPhase, SegmentMarks};
 
 impl Endpoint {
     /// Counts of this end since it was made.
@@ -15,12 +15,12 @@ impl Endpoint {
     /// Whether the connection is established, or was and has closed in order.
     #[must_use]
     pub const fn is_established(&self) -> bool {
-        matches!(self.state, State::Established | State::Closed)
+        matches!(self.state, State::Established | State::Closed | State::Gone)
     }
     /// Whether both directions are closed and acknowledged.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, State::Closed | State::Gone)
     }
     /// Whether the connection was given up or reset.
     #[must_use]
@@ -52,6 +52,36 @@ impl Endpoint {
     #[must_use]
     pub fn srtt(&self, config: &Config) -> Duration {
         self.sender.srtt(config)
+    }
+    /// The retransmission time-out, back-off included.
+    #[must_use]
+    pub fn rto(&self, config: &Config) -> Duration {
+        self.sender.rto(config)
+    }
+    /// Phase of loss recovery.
+    #[must_use]
+    pub const fn loss_phase(&self) -> LossPhase {
+        self.sender.loss_phase()
+    }
+    /// How the segments between snd_una and snd_max are marked.
+    #[must_use]
+    pub fn marks(&self) -> SegmentMarks {
+        self.sender.marks()
+    }
+    /// The payload of a full segment, bytes, after the peer's MSS option.
+    #[must_use]
+    pub const fn segment(&self) -> u16 {
+        self.sender.segment()
+    }
+    /// The degree of reordering seen so far, segments; [`Config::dupthresh`] at least.
+    #[must_use]
+    pub fn reordering(&self, config: &Config) -> u32 {
+        self.sender.reordering(config)
+    }
+    /// Whether neither side has opened the connection.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
     }
     /// The factor of the RTO's back-off; 1 without one.
     #[must_use]

@@ -27,12 +27,41 @@ pub(super) struct Extras {
     pub(super) ecn: EcnResponse,
     pub(super) prr: Prr,
     pub(super) small: SmallSegments,
+    pub(super) usage: Usage,
     /// Segments by which duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section 3.2).
     pub(super) inflation: u32,
     /// State of RACK and TLP; `None` without them.
     pub(super) rack: Option<Box<Rack>>,
     /// Deviation by [`crate::RtoVariance::Linux`], from the first sample on; `None` with other rules.
     pub(super) spread: Option<Box<Spread>>,
+}
+
+/// How far a window of data has used the congestion window (RFC 7661, section 4.1, `pipeACK`; Linux's `is_cwnd_limited`
+/// and `max_packets_out`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    /// The congestion window has held back a segment of it.
+    limited: bool,
+    /// Most segments that were outstanding in it.
+    most: u32,
+    /// The offset with whose acknowledgment the next one begins.
+    until: u64,
+}
+
+impl Usage {
+    /// Segments have left, or the congestion window held them back: `outstanding` are outstanding, between the offsets
+    /// `una` and `max`.
+    pub(super) fn note(&mut self, outstanding: u32, una: u64, max: u64, limited: bool) {
+        if una >= self.until || limited || !self.limited && outstanding > self.most {
+            *self = Self { limited, most: outstanding, until: max };
+        }
+    }
+
+    /// Whether a window of `cwnd` segments may grow: in slow start half of it is enough, because the next round would
+    /// use it.
+    pub(super) fn lets_grow(&self, cwnd: f64, slow_start: bool) -> bool {
+        self.limited || slow_start && cwnd < 2.0 * f64::from(self.most)
+    }
 }
 
 impl Extras {
@@ -48,6 +77,7 @@ impl Extras {
             ecn: EcnResponse::new(isn),
             prr: Prr::default(),
             small: SmallSegments::default(),
+            usage: Usage::default(),
             inflation: 0,
             rack: (config.rack_tlp && config.recovery == Recovery::Sack).then(Box::default),
             spread: None,

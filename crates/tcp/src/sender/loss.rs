@@ -3,9 +3,9 @@
 
 use crate::{Config, Recovery, RtoRecovery};
 
-/// State of loss recovery; the names are those of Linux (`TCP_CA_Open` and so on).
+/// Phase of loss recovery; the names are those of Linux (`TCP_CA_Open` and so on).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum RecoveryPhase {
+pub enum LossPhase {
     /// No loss is known.
     #[default]
     Open,
@@ -25,7 +25,7 @@ pub(super) struct LossRecovery {
     pub(super) dupacks: u16,
     /// Segments that limited transmit has sent since then.
     pub(super) limited_sent: u8,
-    pub(super) phase: RecoveryPhase,
+    pub(super) phase: LossPhase,
     /// This recovery has seen a partial ACK.
     pub(super) partial_seen: bool,
     /// This recovery has sent its rescue retransmission (RFC 6675, section 4, `NextSeg`, rule 4).
@@ -34,11 +34,11 @@ pub(super) struct LossRecovery {
 
 impl LossRecovery {
     pub(super) fn is_open(&self) -> bool {
-        self.phase == RecoveryPhase::Open
+        self.phase == LossPhase::Open
     }
 
     pub(super) fn is_recovering(&self) -> bool {
-        self.phase == RecoveryPhase::Recovery
+        self.phase == LossPhase::Recovery
     }
 
     /// Whether a new recovery may begin while all below `una` is acknowledged. That has to be more than was
@@ -62,14 +62,14 @@ impl LossRecovery {
     /// The retransmission timer has expired: `max` is snd_max.
     pub(super) const fn begin_loss(&mut self, max: u64) {
         self.recover = max;
-        self.phase = RecoveryPhase::Loss;
+        self.phase = LossPhase::Loss;
         self.dupacks = 0;
         self.limited_sent = 0;
     }
 
     /// Fast recovery ends.
     pub(super) const fn finish(&mut self, recovery: Recovery) {
-        self.phase = RecoveryPhase::Open;
+        self.phase = LossPhase::Open;
         self.dupacks = 0;
         self.limited_sent = 0;
         if matches!(recovery, Recovery::Sack) {
@@ -85,8 +85,8 @@ impl LossRecovery {
 
     /// New data was acknowledged, and no recovery is under way any more.
     pub(super) const fn on_new_ack(&mut self, ack: u64) {
-        if matches!(self.phase, RecoveryPhase::Loss) && ack >= self.recover {
-            self.phase = RecoveryPhase::Open;
+        if matches!(self.phase, LossPhase::Loss) && ack >= self.recover {
+            self.phase = LossPhase::Open;
         }
         self.dupacks = 0;
         self.limited_sent = 0;
@@ -101,9 +101,9 @@ impl LossRecovery {
         }
         let dupacks = u32::from(self.dupacks);
         let allowed = match self.phase {
-            RecoveryPhase::Open => recovery != Recovery::Sack,
-            RecoveryPhase::Loss => config.rto_recovery == RtoRecovery::GoBackN && dupacks < config.dupthresh,
-            RecoveryPhase::Recovery => false,
+            LossPhase::Open => recovery != Recovery::Sack,
+            LossPhase::Loss => config.rto_recovery == RtoRecovery::GoBackN && dupacks < config.dupthresh,
+            LossPhase::Recovery => false,
         };
         if allowed { dupacks.min(2) } else { 0 }
     }
@@ -147,7 +147,8 @@ impl Prr {
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + u32::from(safe);
             limit.min(ssthresh - pipe)
         };
-        pipe + sndcnt
+        // The fast retransmission leaves whatever the pipe says.
+        pipe + sndcnt.max(u32::from(self.out == 0))
     }
 }
 
@@ -174,24 +175,24 @@ mod tests {
             LossRecovery { dupacks, phase, ..LossRecovery::default() }
                 .limited_transmit(config, config.recovery)
         };
-        assert_eq!([0, 1, 2, 3].map(|n| of(n, RecoveryPhase::Open, &config)), [0, 1, 2, 2]);
-        assert_eq!(of(2, RecoveryPhase::Recovery, &config), 0);
-        assert_eq!(of(2, RecoveryPhase::Open, &Config { recovery: Recovery::Sack, ..config }), 0);
-        assert_eq!(of(2, RecoveryPhase::Open, &Config { limited_transmit: false, ..config }), 0);
+        assert_eq!([0, 1, 2, 3].map(|n| of(n, LossPhase::Open, &config)), [0, 1, 2, 2]);
+        assert_eq!(of(2, LossPhase::Recovery, &config), 0);
+        assert_eq!(of(2, LossPhase::Open, &Config { recovery: Recovery::Sack, ..config }), 0);
+        assert_eq!(of(2, LossPhase::Open, &Config { limited_transmit: false, ..config }), 0);
         // After a time-out only where all is sent again (ns-2).
         let ns2 = Config { rto_recovery: RtoRecovery::GoBackN, ..config };
-        assert_eq!([2, 3].map(|n| of(n, RecoveryPhase::Loss, &ns2)), [2, 0]);
+        assert_eq!([2, 3].map(|n| of(n, LossPhase::Loss, &ns2)), [2, 0]);
         let linux = Config { rto_recovery: RtoRecovery::Scoreboard, ..config };
-        assert_eq!(of(2, RecoveryPhase::Loss, &linux), 0);
+        assert_eq!(of(2, LossPhase::Loss, &linux), 0);
     }
 
     #[test]
     fn a_time_out_ends_with_what_was_outstanding() {
         let mut loss = LossRecovery { dupacks: 2, ..LossRecovery::default() };
         loss.begin_loss(500);
-        assert_eq!((loss.phase, loss.dupacks), (RecoveryPhase::Loss, 0));
+        assert_eq!((loss.phase, loss.dupacks), (LossPhase::Loss, 0));
         loss.on_new_ack(499);
-        assert_eq!(loss.phase, RecoveryPhase::Loss);
+        assert_eq!(loss.phase, LossPhase::Loss);
         loss.on_new_ack(500);
         assert!(loss.is_open());
     }

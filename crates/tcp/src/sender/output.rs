@@ -90,10 +90,25 @@ impl Sender {
         if self.board.is_empty() && self.unsent() == 0 && !self.closing {
             self.cwnd_limited = false;
         } else {
+            let before = cx.new_segments;
             self.output_all(cx);
+            self.note_usage(cx, cx.new_segments > before);
         }
         if self.has_rack {
             self.schedule_probe(cx);
+        }
+    }
+
+    /// Notes how far the congestion window is used, if segments of new data were `sent` or are held back.
+    fn note_usage<I: Io>(&mut self, cx: &Context<'_, I>, sent: bool) {
+        let flight = self.in_flight(cx.recovery());
+        let limited = self.cwnd_limited || f64::from(flight) >= self.window.cwnd.floor();
+        if !(sent || limited && self.unsent() > 0) {
+            return;
+        }
+        let (out, una, max) = (self.board.outstanding(), self.board.una(), self.board.max());
+        if let Some(extras) = &mut self.extras {
+            extras.usage.note(out, una, max, limited);
         }
     }
 
@@ -486,7 +501,8 @@ impl Sender {
         tcp.flags = tcp.flags.and(Flags::SYN);
         // Options do not count (RFC 6691, section 2).
         tcp.mss = Some((config.mss + config.timestamp_bytes()).min(u32::from(u16::MAX)) as u16);
-        tcp.window_scale = Some(config.window_shift());
+        // An answer scales only if the SYN did (RFC 7323, section 2.2).
+        tcp.window_scale = (!receiver.started() || self.peer.scales()).then(|| config.window_shift());
         if !config.ecn {
             return;
         }
@@ -501,20 +517,26 @@ impl Sender {
     /// Sends an acknowledgment alone.
     #[inline(always)]
     pub(crate) fn emit_ack<I: Io>(&self, cx: &mut Context<'_, I>) {
-        self.emit_bare(cx, self.board.max(), 0);
+        self.emit_bare(cx, self.board.max(), 0, Flags::default());
     }
 
-    /// Sends a byte that the peer has already.
+    /// Sends a byte that the peer has already, or in Linux none of it: either makes the peer answer.
     pub(super) fn emit_window_probe<I: Io>(&self, cx: &mut Context<'_, I>) {
-        self.emit_bare(cx, self.board.una().saturating_sub(1), 1);
+        let bytes = u32::from(cx.sws_avoidance() != SwsAvoidance::Linux);
+        self.emit_bare(cx, self.board.una().saturating_sub(1), bytes, Flags::default());
+    }
+
+    /// Gives the connection up (RFC 9293, section 3.10.5).
+    pub(crate) fn emit_reset<I: Io>(&self, cx: &mut Context<'_, I>) {
+        self.emit_bare(cx, self.board.max(), 0, Flags::RST);
     }
 
     /// Sends a segment without new data. Not in line, as [`Sender::emit`]: its parts are in line here.
     #[inline(never)]
-    fn emit_bare<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, payload: u32) {
+    fn emit_bare<I: Io>(&self, cx: &mut Context<'_, I>, offset: u64, payload: u32, flags: Flags) {
         let Context { config, now, receiver, io, .. } = cx;
         io.compose(Ecn::NotEct, |tcp| {
-            (tcp.seq, tcp.payload) = (self.seq(offset), payload);
+            (tcp.seq, tcp.payload, tcp.flags) = (self.seq(offset), payload, flags);
             receiver.fill_ack(config, *now, tcp);
         });
         cx.sent = true;

@@ -6,6 +6,9 @@ use narrows_wire::{Flags, TcpHeader};
 
 use crate::{Config, SwsAvoidance};
 
+/// No window scale.
+const UNSCALED: u8 = u8::MAX;
+
 /// The peer's window and what its SYN has said.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerState {
@@ -13,7 +16,7 @@ pub(super) struct PeerState {
     pub(super) window: u32,
     /// The largest payload to send: the smaller of our setting and what timestamps leave of its MSS option (RFC 6691).
     pub(super) mss: u16,
-    /// The window scale (RFC 7323).
+    /// The window scale (RFC 7323); [`UNSCALED`] if the peer's SYN names none.
     shift: u8,
     /// Whether the peer has sent SACK blocks.
     pub(super) sacks: bool,
@@ -22,7 +25,7 @@ pub(super) struct PeerState {
 impl PeerState {
     pub(super) fn new(config: &Config) -> Self {
         let mss = config.mss.clamp(1, u32::from(u16::MAX)) as u16;
-        Self { window: u32::from(u16::MAX), mss, shift: 0, sacks: false }
+        Self { window: u32::from(u16::MAX), mss, shift: UNSCALED, sacks: false }
     }
 
     /// Takes the peer's settings to be ours, as there is no handshake.
@@ -38,14 +41,19 @@ impl PeerState {
             let options = config.timestamp_bytes() as u16;
             self.mss = self.mss.min(mss.saturating_sub(options)).max(1);
         }
-        self.shift = syn.window_scale.unwrap_or(0).min(14);
+        self.shift = syn.window_scale.map_or(UNSCALED, |shift| shift.min(14));
         self.window = u32::from(syn.window);
     }
 
     /// The window that a segment announces, bytes. That of a SYN is never scaled (RFC 7323, section 2.2).
     pub(super) fn announced_window(&self, tcp: &TcpHeader) -> u32 {
-        let shift = if tcp.flags.has(Flags::SYN) { 0 } else { self.shift };
-        u32::from(tcp.window) << shift
+        let plain = tcp.flags.has(Flags::SYN) || self.shift == UNSCALED;
+        u32::from(tcp.window) << if plain { 0 } else { self.shift }
+    }
+
+    /// Whether the peer's SYN has said how its window scales: only then may ours (RFC 7323, section 2.2).
+    pub(super) const fn scales(&self) -> bool {
+        self.shift != UNSCALED
     }
 }
 

@@ -29,7 +29,7 @@ use super::extras::with_cc;
 use super::loss::Prr;
 use super::output::Room;
 use super::scoreboard::{Delivered, FIN, Newest, RETRANS, RackDelivered};
-use super::{Context, RecoveryPhase, Sender, Timer};
+use super::{Context, LossPhase, Sender, Timer};
 use crate::cc::{CongestionControl, Window};
 use crate::receiver::timestamp;
 use crate::startup::Startup;
@@ -58,6 +58,8 @@ pub(super) struct Rack {
     /// The highest end of what has arrived.
     fack: u64,
     reordering_seen: bool,
+    /// Bytes by which the most reordered segment came too late.
+    extent: u32,
     reo_wnd_mult: u8,
     reo_wnd_persist: u8,
     /// Duplicates that are reported before this offset is acknowledged belong to one round; 0 for none.
@@ -88,6 +90,7 @@ impl Default for Rack {
             min_rtt: Duration::MAX,
             fack: 0,
             reordering_seen: false,
+            extent: 0,
             reo_wnd_mult: 1,
             reo_wnd_persist: 0,
             dsack_round: 0,
@@ -104,6 +107,11 @@ impl Default for Rack {
 }
 
 impl Rack {
+    /// Bytes by which the most reordered segment came too late; 0 if none did.
+    pub(super) const fn extent(&self) -> u32 {
+        self.extent
+    }
+
     /// A probe is not answered yet.
     pub(super) const fn is_probed(&self) -> bool {
         self.probe_end != 0
@@ -118,6 +126,8 @@ impl Rack {
     fn update(&mut self, now: Instant, delivered: &RackDelivered) {
         if delivered.lowest_sent_once.is_some_and(|end| end < self.fack) {
             self.reordering_seen = true;
+            let extent = u32::try_from(self.fack - delivered.lowest_begin).unwrap_or(u32::MAX);
+            self.extent = self.extent.max(extent);
         }
         self.fack = self.fack.max(delivered.highest);
         let Some(newest) = delivered.newest else { return };
@@ -215,12 +225,12 @@ impl Sender {
         match self.loss.phase {
             // After a time-out duplicate ACKs come from copies, not from losses (RFC 6582, section 4). A sender that
             // goes back counts them for limited transmit; ns-2's Sack1 does so only from the first new ACK on.
-            RecoveryPhase::Loss => {
+            LossPhase::Loss => {
                 let go_back = cx.config.rto_recovery == RtoRecovery::GoBackN;
                 let counts = go_back && !(sack && self.rto.retries() > 0);
                 self.loss.dupacks = self.loss.dupacks.saturating_add(u16::from(counts));
             }
-            RecoveryPhase::Open => {
+            LossPhase::Open => {
                 self.loss.dupacks = self.loss.dupacks.saturating_add(1);
                 let enough = u32::from(self.loss.dupacks) >= cx.config.dupthresh;
                 if !sack && enough && self.loss.may_begin(cx.recovery(), self.board.una()) {
@@ -228,8 +238,8 @@ impl Sender {
                 }
             }
             // With SACK the pipe says the same more exactly.
-            RecoveryPhase::Recovery if sack => {}
-            RecoveryPhase::Recovery => self.set_inflation(self.inflation() + 1),
+            LossPhase::Recovery if sack => {}
+            LossPhase::Recovery => self.set_inflation(self.inflation() + 1),
         }
     }
 
@@ -296,11 +306,11 @@ impl Sender {
         }
         if cx.config.recovery == Recovery::Tahoe {
             self.window.cwnd = 1.0;
-            self.loss.phase = RecoveryPhase::Loss;
+            self.loss.phase = LossPhase::Loss;
             self.board.go_back();
             return;
         }
-        self.loss.phase = RecoveryPhase::Recovery;
+        self.loss.phase = LossPhase::Recovery;
         self.window.cwnd = cwnd;
         if cx.config.recovery == Recovery::Sack {
             if let Some(extras) = &mut self.extras {
@@ -310,7 +320,9 @@ impl Sender {
             if self.board.pending() == 0 {
                 self.board.mark_first_lost();
             }
-            self.resend_next(cx);
+            if !cx.prr().is_on() {
+                self.resend_next(cx);
+            }
         } else {
             self.set_inflation(cx.config.dupthresh);
             self.resend_first(cx);
@@ -360,8 +372,9 @@ impl Sender {
         let sack = cx.recovery() == Recovery::Sack;
         match cx.config.reduce_from {
             _ if sack && cx.config.prr.is_on() => self.window.cwnd = self.window.ssthresh,
-            // RFC 6582, section 3.2, step 3, option 1: no burst if little is outstanding.
-            ReduceFrom::FlightSize if !sack => {
+            // RFC 6582, section 3.2, step 3, option 1: no burst if little is outstanding. RFC 5681, section 3.2, step 6
+            // has no such rule.
+            ReduceFrom::FlightSize if cx.recovery() == Recovery::NewReno => {
                 let flight = f64::from(self.board.outstanding());
                 self.window.cwnd = self.window.ssthresh.min(flight.max(1.0) + 1.0);
             }
@@ -523,7 +536,8 @@ impl Sender {
             rack.probe_is_copy = copy;
             rack.sampled = false;
         }
-        self.restart_rto(cx);
+        // A whole RTO from now on, whatever timer ran instead.
+        self.set_timer(Timer::Retransmit, cx.now + self.rto.timeout(&cx.config.rto));
     }
 
     /// Section 7.2: the probe's timer starts anew whenever something was sent or acknowledged and nothing hints at a
@@ -532,7 +546,7 @@ impl Sender {
         let flight = self.board.outstanding();
         let span = (self.board.una(), self.board.max());
         let idle = !self.is_calm() || flight == 0 || span.0 == 0 || !self.is_timer_set(Timer::Retransmit);
-        let is_loss = self.loss.phase == RecoveryPhase::Loss;
+        let is_loss = self.loss.phase == LossPhase::Loss;
         let Some(rack) = self.rack_mut() else { return };
         if is_loss {
             rack.probe_end = 0;
@@ -605,7 +619,7 @@ impl Sender {
         cx.io.event(TcpEvent::Timeout { backoff: self.rto.backoff() });
         let go_back = cx.config.rto_recovery == RtoRecovery::GoBackN;
         let frto = cx.config.rto_recovery == RtoRecovery::Frto;
-        let repeated = self.loss.phase == RecoveryPhase::Loss && self.rto.retries() > 1;
+        let repeated = self.loss.phase == LossPhase::Loss && self.rto.retries() > 1;
         // Linux has reduced for what was outstanding when the recovery began.
         let reduced = frto && self.loss.is_recovering() && self.board.una() < self.loss.recover;
         // RFC 5682, section 3: not during another recovery, unless the timer has expired for the same data before.
@@ -683,7 +697,7 @@ impl Sender {
     /// An acknowledgment came after a time-out and was entered into the scoreboard.
     pub(super) fn judge_timeout(&mut self, answer: Answer<'_>, delivered: &Delivered) {
         let Some(mut before) = self.rack().and_then(|rack| rack.before) else { return };
-        if self.loss.phase != RecoveryPhase::Loss {
+        if self.loss.phase != LossPhase::Loss {
             return;
         }
         // RFC 3522: the acknowledged segment left before the retransmission did.
@@ -737,7 +751,7 @@ impl Sender {
 
     /// Whether a repair that is lost begins another fast recovery.
     pub(super) fn reopens<I: Io>(&self, cx: &Context<'_, I>) -> bool {
-        self.loss.phase == RecoveryPhase::Loss
+        self.loss.phase == LossPhase::Loss
             && self.has_rack
             && cx.config.rto_recovery == RtoRecovery::Frto
             && self.rack().is_some_and(|rack| rack.lost_copy)

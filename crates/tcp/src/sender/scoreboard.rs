@@ -45,6 +45,19 @@ impl SentSegment {
     }
 }
 
+/// How many of the segments between snd_una and snd_max bear each mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentMarks {
+    /// Segments sent and not acknowledged cumulatively.
+    pub outstanding: u32,
+    /// Segments of them that were SACKed.
+    pub sacked: u32,
+    /// Segments of them that count as lost, sent again or not.
+    pub lost: u32,
+    /// Segments of them whose copy counts as being in the network.
+    pub copies: u32,
+}
+
 /// Segments that an acknowledgment reports for the first time, cumulatively or in SACK blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
@@ -82,6 +95,8 @@ pub(crate) struct RackDelivered {
     pub(crate) highest: u64,
     /// The lowest end among those sent once (likewise).
     pub(crate) lowest_sent_once: Option<u64>,
+    /// Where the segment begins that has the lowest end among those sent once.
+    pub(crate) lowest_begin: u64,
     /// When the last of them left that is acknowledged cumulatively and was sent only once.
     pub(crate) last_cumulative: Option<Instant>,
 }
@@ -117,6 +132,7 @@ impl RackDelivered {
         let once = !segment.has(EVER_RETRANS);
         if once && self.lowest_sent_once.is_none_or(|lowest| end < lowest) {
             self.lowest_sent_once = Some(end);
+            self.lowest_begin = end - segment.seq_len();
         }
         self.highest = self.highest.max(end);
         let this = Newest { sent: segment.sent, end };
@@ -312,6 +328,11 @@ impl Scoreboard {
     }
     pub(crate) fn sacked(&self) -> u32 {
         self.flight.as_ref().map_or(0, |flight| flight.marks.sacked)
+    }
+    pub(crate) fn marks(&self) -> SegmentMarks {
+        let all = SegmentMarks { outstanding: self.next, ..SegmentMarks::default() };
+        let Some(Flight { marks, .. }) = self.flight.as_deref() else { return all };
+        SegmentMarks { sacked: marks.sacked, lost: marks.lost, copies: marks.retrans, ..all }
     }
     pub(crate) const fn len(&self) -> u32 {
         self.len

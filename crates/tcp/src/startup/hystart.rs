@@ -3,8 +3,10 @@
 //!
 //! Rounds are delimited by time: a round ends with the first sample of a segment that was sent after it began. The RFC
 //! compares sequence numbers, which is the same if every segment gives a sample. If only one segment per round is
-//! timed ([`crate::RttSampling::OneAtATime`]), there are never eight samples, and this is plain slow start. Linux's
-//! HyStart is older; it also ends slow start when the ACKs of one flight are spread over half a round trip.
+//! timed ([`crate::RttSampling::OneAtATime`]), there are never eight samples, and this is plain slow start. L of
+//! section 4.2, the segments that an ACK counts for at most, is that of [`crate::ByteCounting`]: neither Linux nor ns-3
+//! has one. Linux's HyStart is older; it also ends slow start when the ACKs of one flight are spread over half a round
+//! trip.
 
 use narrows_units::{Duration, Instant};
 
@@ -20,8 +22,6 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u8 = 8;
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u8 = 5;
-/// L of section 4.3 for a sender that does not pace, in segments.
-const LIMIT: f64 = 8.0;
 
 /// RFC 9406.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +106,8 @@ impl Startup for HyStart {
             _ => false,
         };
         let credit = match self.state {
-            State::SlowStart => sample.credit.min(LIMIT),
-            State::Css { .. } => sample.credit.min(LIMIT) / CSS_GROWTH_DIVISOR,
-            State::Off => sample.credit,
+            State::SlowStart | State::Off => sample.credit,
+            State::Css { .. } => sample.credit / CSS_GROWTH_DIVISOR,
         };
         window.cwnd = grown(window, credit);
         if over {
