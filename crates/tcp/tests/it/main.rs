@@ -8,6 +8,7 @@ mod golden;
 mod growth;
 mod linux;
 mod ns2;
+mod packetdrill;
 mod rack;
 mod repair;
 mod spreading;
