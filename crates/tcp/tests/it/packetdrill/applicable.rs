@@ -1,5 +1,5 @@
-//! The rule by which a script applies to our end hosts: it needs nothing that they do not model. `docs/reference/
-//! packetdrill.md` has the same list with counts.
+//! The rule by which a script applies to our end hosts: it needs nothing that they do not model. The same list with
+//! counts is in `docs/explanation/packetdrill.md`.
 
 use super::host::FIGURES;
 use super::python;
