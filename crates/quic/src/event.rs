@@ -2,7 +2,7 @@
 
 use narrows_units::Duration;
 
-use crate::Datagram;
+use crate::{Datagram, Space};
 
 /// Event at an end host, for applications and probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,13 @@ pub enum QuicEvent {
     },
     /// A new sample of the round-trip time was taken.
     RttSample(Duration),
+    /// A packet is believed lost (RFC 9002, section 6.1).
+    PacketLost {
+        /// Its packet number space.
+        space: Space,
+        /// Its number.
+        number: u64,
+    },
     /// Losses or marks have reduced the window.
     CongestionEvent,
     /// Losses over a long time have left the least window (RFC 9002, section 7.6).

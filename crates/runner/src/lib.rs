@@ -11,7 +11,7 @@
 //! OUT/claims.csv               each claim and what came of it
 //! OUT/manifest.json            scenario, seeds, engine, command, the files above with their rows
 //! OUT/timing.csv               seconds each run took: the only file that differs from time to time
-//! OUT/runs/KEY/                one run: scenario.toml, run.json, summary.csv, its tables and captures
+//! OUT/runs/KEY/                one run: scenario.toml, run.json, summary.csv, its tables, captures and qlog
 //! ```
 //!
 //! A run's folder is made under another name and renamed when it is whole, so a folder with its right name is a

@@ -130,6 +130,10 @@ fn write_run(folder: &Path, job: &Job, results: &Results) -> Result<Finished, Er
         write(&folder.join(&name), bytes)?;
         names.push(name);
     }
+    if let Some(text) = &results.qlog {
+        write(&folder.join("connections.qlog"), text.as_bytes())?;
+        names.push("connections.qlog".to_owned());
+    }
     let mut files = BTreeMap::new();
     for name in names {
         let path = folder.join(&name);

@@ -98,6 +98,7 @@ fn arithmetic(scenario: &Scenario, seed: u64, _: &SpareCores, go_on: &GoOn<'_>) 
         summary: [("jain".to_owned(), 1.0 / seed as f64), ("none_s".to_owned(), f64::NAN)].into(),
         tables,
         captures: vec![("thin/back".into(), vec![1, 2, 3])],
+        qlog: Some("{}".to_owned()),
     })
 }
 
@@ -146,6 +147,7 @@ fn the_files_by_hand() {
     assert_eq!(manifest["sweep"]["share"], serde_json::json!(["2000", "5000"]));
     let run = place.0.join("runs").join(manifest["runs"][0].as_str().unwrap());
     assert_eq!(fs::read(run.join("thin_back.pcap")).unwrap(), [1, 2, 3]);
+    assert_eq!(fs::read(run.join("connections.qlog")).unwrap(), b"{}");
     assert_eq!(text("timing.csv").lines().count(), 13);
     let joint = crate::parquet::Reader::open(&place.0.join("flows.parquet")).unwrap().read().unwrap();
     assert!(matches!(&joint[1].data, Data::U64(v) if v[0] == 2000));

@@ -218,6 +218,9 @@ fn window_scales(top: &Reader<'_>) -> Result<Vec<u8>, Error> {
     all.iter().map(|v| scale(v).ok_or_else(|| top.wrong("window_scales", expected))).collect()
 }
 
+/// Most connections that are logged as qlog: each may take 32 MB.
+const MOST_QLOGS: u32 = 64;
+
 fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<Probes, Error> {
     let empty = Table::new();
     let r = Reader::new(top.table("probes")?.unwrap_or(&empty), "probes");
@@ -249,6 +252,7 @@ fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<
         epochs: r.positive_time("epochs")?,
         bursts: r.or("bursts", usual.bursts, |r, k| r.flag(k))?,
         repairs: r.or("repairs", usual.repairs, |r, k| r.flag(k))?,
+        qlog: r.or("qlog", 0, |r, k| r.count(k, 0, MOST_QLOGS))? as usize,
         capture: sorted(capture),
         stalls: sorted(stalls),
         groups: groups(r.tables("groups")?, traffic)?,

@@ -84,6 +84,8 @@ pub struct Probes {
     pub bursts: bool,
     /// Whether each timeout, fast retransmit and tail-loss probe of TCP's senders is wanted.
     pub repairs: bool,
+    /// Number of connections, the first of the run, whose senders are logged as qlog.
+    pub qlog: usize,
     /// Indices into [`Topology::links`] to capture, ascending.
     pub capture: Vec<usize>,
     /// Lengths from which on a user's pause counts as a stall, ascending; one count for each.
@@ -102,6 +104,7 @@ impl Default for Probes {
             epochs: None,
             bursts: false,
             repairs: false,
+            qlog: 0,
             capture: Vec::new(),
             stalls: vec![Duration::from_secs(20), Duration::from_secs(60)],
             groups: Vec::new(),

@@ -3,12 +3,13 @@
 //! connection comes to no end, as nobody answers it.
 
 use narrows_tcp::cc::CcEstimates;
-use narrows_tcp::{Config, Endpoint, EndpointCounters};
+use narrows_tcp::{Config, Endpoint, EndpointCounters, LossPhase};
 use narrows_units::{Instant, SeqNum};
 
 use crate::host_config::{DATA, HostConfig};
 use crate::packet::{Packet, Sealed};
 use crate::port::Port;
+use crate::qlog::SenderState;
 use crate::quic::QuicEnds;
 use crate::request::Request;
 use crate::tfrc::TfrcEnds;
@@ -46,6 +47,10 @@ impl Ends {
         if let Self::Tcp(ends) = self {
             if let Some(tcp) = packet.tcp() {
                 let (config, now) = (&port.config.tcp, port.net.now);
+                if port.probe.qlogs.are_wanted() && port.end == DATA {
+                    let len = packet.header.len.get() as u32;
+                    port.probe.qlogs.segment_received(now, port.label, tcp, len);
+                }
                 ends[port.end].receive(config, now, tcp, packet.header.ecn, port);
             }
         } else {
@@ -60,6 +65,9 @@ impl Ends {
             Self::Tcp(_) => {}
             Self::Quic(quic) => {
                 if let Some(Sealed::Quic(datagram)) = packet.sealed.as_deref() {
+                    if port.probe.qlogs.are_wanted() && port.end == DATA {
+                        port.probe.qlogs.datagram(port.net.now, port.label, datagram, false);
+                    }
                     quic.on_datagram(datagram, packet.header.ecn, port);
                 }
             }
@@ -133,6 +141,25 @@ impl Ends {
             Self::Tcp(ends) => (ends[DATA].cwnd(), ends[DATA].ssthresh()),
             Self::Quic(quic) => quic.windows(),
             Self::Tfrc(tfrc) => tfrc.windows(),
+        }
+    }
+
+    /// State of the data end for its log; `None` if its transport has no log.
+    pub(crate) fn sender_state(&self, config: &HostConfig) -> Option<SenderState> {
+        match self {
+            Self::Tcp(ends) => {
+                let (end, config) = (&ends[DATA], &config.tcp);
+                let bytes = |segments: f64| (segments * f64::from(end.segment())) as u64;
+                Some(SenderState {
+                    cwnd: bytes(end.cwnd()),
+                    ssthresh: Some(end.ssthresh()).filter(|s| s.is_finite()).map(bytes),
+                    in_flight: end.in_flight(config),
+                    srtt: end.srtt(config),
+                    recovers: end.loss_phase() != LossPhase::Open,
+                })
+            }
+            Self::Quic(quic) => Some(quic.sender_state()),
+            Self::Tfrc(_) => None,
         }
     }
 

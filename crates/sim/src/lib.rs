@@ -25,6 +25,7 @@ mod parts;
 mod path_split;
 mod port;
 mod probe;
+mod qlog;
 mod quic;
 pub mod replay;
 mod request;

@@ -87,7 +87,11 @@ impl Io for Port<'_> {
             p.sent = self.net.now;
         }
         p.header.quic = None;
-        p.header.len = Bytes(u64::from(wire_len(tcp, self.config.options_count)));
+        let len = wire_len(tcp, self.config.options_count);
+        if self.probe.qlogs.are_wanted() && self.end == DATA {
+            self.probe.qlogs.segment_sent(self.net.now, self.label, tcp, len);
+        }
+        p.header.len = Bytes(u64::from(len));
         (p.header.ecn, p.header.dscp) = (ecn, p.label.dscp);
         if self.config.opaque {
             p.sealed = p.header.tcp.take().map(|tcp| Box::new(Sealed::Tcp(tcp)));
@@ -96,6 +100,9 @@ impl Io for Port<'_> {
     }
     #[inline(always)]
     fn event(&mut self, event: TcpEvent) {
+        if self.probe.qlogs.are_wanted() && self.end == DATA {
+            self.probe.qlogs.happened(self.net.now, self.label, event);
+        }
         if !self.count(event) {
             self.events.push(event);
         }

@@ -246,6 +246,7 @@ impl Probes {
             net.tap.tell_segments(plan.mss);
         }
         self.ends.repairs.on = plan.repairs;
+        self.ends.qlogs.want(plan.qlog);
         let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
         self.calls = Calls::new(warmup, plan.calls_until);
         self.plan = plan;

@@ -9,6 +9,7 @@ use crate::flow_stats::OptionalInstant;
 use crate::host_config::DATA;
 use crate::packet::{BULK_FROM, PayloadKind, Sealed};
 use crate::port::{Port, left};
+use crate::qlog::SenderState;
 use crate::request::Request;
 
 /// IPv4 and UDP headers.
@@ -90,6 +91,18 @@ impl QuicEnds {
         )
     }
 
+    /// State of the data end for its log.
+    pub(crate) fn sender_state(&self) -> SenderState {
+        let end = &self.ends[DATA];
+        SenderState {
+            cwnd: end.cwnd(),
+            ssthresh: Some(end.ssthresh()).filter(|s| *s != u64::MAX),
+            in_flight: end.in_flight(),
+            srtt: end.srtt(),
+            recovers: false,
+        }
+    }
+
     /// Counters of the data end's loss detection: packets declared lost, those that came nevertheless, needless series
     /// of probe timeouts.
     pub(crate) fn spurious(&self) -> [u64; 3] {
@@ -125,6 +138,9 @@ impl Io for QuicPort<'_, '_> {
             (p.label.route, p.label.dscp) = (way.route, way.dscp);
             p.sent = port.net.now;
         }
+        if port.probe.qlogs.are_wanted() && port.end == DATA {
+            port.probe.qlogs.datagram(port.net.now, port.label, &datagram, true);
+        }
         header(&datagram, &mut p.header);
         p.header.dscp = p.label.dscp;
         p.sealed = Some(Box::new(Sealed::Quic(datagram)));
@@ -132,7 +148,7 @@ impl Io for QuicPort<'_, '_> {
     }
 
     fn event(&mut self, event: QuicEvent) {
-        self.port.events.push(match event {
+        let happened = match event {
             QuicEvent::Established => TcpEvent::Established,
             QuicEvent::Delivered { bytes } => TcpEvent::Delivered { bytes },
             QuicEvent::Acked { bytes } => TcpEvent::Acked { bytes },
@@ -144,7 +160,19 @@ impl Io for QuicPort<'_, '_> {
             QuicEvent::IdleTimeout if self.served && self.port.end == DATA => TcpEvent::Closed,
             QuicEvent::IdleTimeout if self.served => return,
             QuicEvent::IdleTimeout => TcpEvent::Failed,
-        });
+            QuicEvent::PacketLost { space, number } => {
+                let port = &mut *self.port;
+                if port.probe.qlogs.are_wanted() && port.end == DATA {
+                    port.probe.qlogs.packet_lost(port.net.now, port.label, space, number);
+                }
+                return;
+            }
+        };
+        let port = &mut *self.port;
+        if port.probe.qlogs.are_wanted() && port.end == DATA {
+            port.probe.qlogs.happened(port.net.now, port.label, happened);
+        }
+        port.events.push(happened);
     }
 }
 

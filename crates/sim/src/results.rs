@@ -11,6 +11,8 @@ pub struct Results {
     pub tables: Vec<Table>,
     /// Captures of links in pcap form, by link name.
     pub captures: Vec<(String, Vec<u8>)>,
+    /// Logs of senders as one qlog file; `None` unless the scenario asks for them.
+    pub qlog: Option<String>,
 }
 
 /// A table by columns.

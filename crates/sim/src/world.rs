@@ -352,6 +352,12 @@ impl World {
             user_index: connection.user_index,
         };
         work(&mut connection.ends, &mut port);
+        if self.probes.ends.qlogs.are_wanted() && end == DATA {
+            let config = &self.configs[usize::from(connection.config[end])];
+            if let Some(state) = connection.ends.sender_state(config) {
+                self.probes.ends.qlogs.worked(self.net.now, &connection.labels[end], state);
+            }
+        }
         connection.ask_to_be_woken(place, end, &mut self.net);
         if self.events.len() > first {
             self.follow_all(place, end, generation, first);

@@ -166,6 +166,7 @@ impl Endpoint {
                 continue;
             }
             self.counters.lost += 1;
+            io.event(QuicEvent::PacketLost { space, number });
             self.space(space).lost.insert(number, number + 1);
             if sent.size > 0 {
                 last = Some(sent.at);

@@ -7,6 +7,7 @@ use super::report::{Tables, integers, share};
 use super::shares::Shares;
 use super::users::Users;
 use crate::host_config::DATA;
+use crate::qlog::Qlogs;
 
 /// Factors on the RTO up to 2^31.
 const BACKOFFS: usize = 32;
@@ -21,6 +22,8 @@ pub(crate) struct EndProbe {
     pub(super) shares: Shares,
     /// Log of timeouts, fast retransmits and probes of senders, if wanted.
     pub(crate) repairs: Repairs,
+    /// Logs of the first senders, if wanted.
+    pub(crate) qlogs: Qlogs,
     /// Expiries of data senders' timers by the factor's logarithm.
     backoffs: [u64; BACKOFFS],
 }
@@ -67,6 +70,7 @@ impl EndProbe {
         self.delivered += other.delivered;
         self.delivered_before += other.delivered_before;
         self.repairs.absorb(other.repairs);
+        self.qlogs.absorb(other.qlogs);
         for (sum, n) in self.backoffs.iter_mut().zip(other.backoffs) {
             *sum += n;
         }
@@ -76,6 +80,7 @@ impl EndProbe {
     pub(super) fn settle(&mut self) {
         self.shares.settle();
         self.repairs.settle();
+        self.qlogs.settle();
     }
 
     /// Tells of timeouts; `due` is in connections times nanoseconds.

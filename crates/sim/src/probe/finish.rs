@@ -93,6 +93,7 @@ pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
     probes.transfers.report(plan, &mut out);
     probes.pages.report(plan.warmup, &mut out);
     captures_of(plan, captures, &mut out);
+    out.0.qlog = probes.ends.qlogs.file();
     out.0
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct ProbePlan {
     pub(crate) bursts: bool,
     /// Whether each timeout, fast retransmit and probe is wanted.
     pub(crate) repairs: bool,
+    /// Connections whose senders are logged as qlog.
+    pub(crate) qlog: usize,
     /// Time between two samples of the series.
     pub(crate) interval: Duration,
     /// Series to sample.
@@ -59,6 +61,7 @@ impl Default for ProbePlan {
             epoch: None,
             bursts: false,
             repairs: false,
+            qlog: 0,
             interval: Duration::from_secs(1),
             series: Vec::new(),
             stalls: Vec::new(),
@@ -83,6 +86,7 @@ impl ProbePlan {
             epoch: scenario.probes.epochs,
             bursts: scenario.probes.bursts,
             repairs: scenario.probes.repairs,
+            qlog: scenario.probes.qlog,
             interval: scenario.probes.interval.max(Duration::from_nanos(fewest)),
             series: scenario.probes.series.clone(),
             stalls: scenario.probes.stalls.clone(),
