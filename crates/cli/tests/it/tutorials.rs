@@ -1,5 +1,5 @@
-//! The tutorials say what their commands print: those pages that need neither root nor a clock, without what is marked
-//! slow in them. `cargo xtask tutorials` runs all of all.
+//! Pages with commands say what these print: tutorials and recipes, without what is marked slow or needs root or a clock.
+//! `cargo xtask tutorials` runs all of all.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 fn as_it_is(page: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let out = Command::new(root.join("scripts/tutorial"))
-        .args(["--check", page])
+        .args(["--check", "--still", page])
         .env("NARROWS_BIN", env!("CARGO_BIN_EXE_narrows"))
         .current_dir(&root)
         .output()
@@ -26,4 +26,19 @@ fn the_researchers_page() {
 #[test]
 fn the_contributors_page() {
     as_it_is("docs/tutorials/contributor.md");
+}
+
+/// Every page for a place or for somebody who comes from elsewhere, and the page about `plan`.
+#[test]
+fn recipes() {
+    let guides = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to");
+    let mut pages = 0;
+    for page in std::fs::read_dir(guides).unwrap() {
+        let page = page.unwrap().path();
+        if std::fs::read_to_string(&page).unwrap().contains("\n```console\n") {
+            as_it_is(page.to_str().unwrap());
+            pages += 1;
+        }
+    }
+    assert!(pages >= 8, "{pages} pages have commands");
 }
