@@ -160,22 +160,24 @@ Shorten and Leith, \"On Queue Provisioning, Network Efficiency and the Transmiss
             -> Gives::One(figure("weight", "Weight of the flow.")), "peak_window_weight",
             |a| peak_window_weight(a[ALPHA], a[BETA], a[LOSING_SHARE_OR_ALL])?;
         /// Mean window over peak window of a synchronised flow: `(1 + beta) / 2`.
-        mean_over_peak(BETA) -> Gives::One(figure("share", "Mean over peak.")), "mean_over_peak",
+        mean_over_peak(BETA) -> Gives::One(figure("share", "Mean window over peak window.")), "mean_over_peak",
             |a| mean_over_peak(a[BETA])?;
         /// Throughput before a congestion event over that after it (equations 1 and 2):
         /// `max(1, 1 / (beta (1 + phi)))`.
-        throughput_ratio(PHI, BETA_OF_BUFFER) -> Gives::One(figure("ratio", "Before over after.")),
+        throughput_ratio(PHI, BETA_OF_BUFFER)
+            -> Gives::One(figure("ratio", "Throughput before the event over that after it.")),
             "throughput_ratio", |a| throughput_ratio(a[PHI], a[BETA_OF_BUFFER])?;
         /// Mean factor of a flow that loses at a share lambda of the congestion events: `lambda beta + 1 - lambda`
         /// (section VI).
-        mean_backoff(BETA, LOSING_SHARE) -> Gives::One(figure("beta_mean", "Mean factor.")), "mean_backoff",
+        mean_backoff(BETA, LOSING_SHARE) -> Gives::One(figure("beta_mean", "Mean back-off factor.")), "mean_backoff",
             |a| mean_backoff(a[BETA], a[LOSING_SHARE])?;
         /// Congestion epochs until windows have gone `rise` of the way: `ln(1 - rise) / ln(beta)`, beta the largest
         /// factor in the network (section VI).
-        convergence_epochs(BETA_ABOVE_0, RISE) -> Gives::One(figure("epochs", "Congestion epochs.")),
+        convergence_epochs(BETA_ABOVE_0, RISE) -> Gives::One(figure("epochs", "Number of congestion epochs.")),
             "convergence_epochs", |a| convergence_epochs(a[BETA_ABOVE_0], a[RISE])?;
         /// Share of the way that windows have gone after some congestion epochs: `1 - beta^epochs`.
-        risen_after(BETA, EPOCHS) -> Gives::One(figure("risen", "Share of the way.")), "risen_after",
+        risen_after(BETA, EPOCHS)
+            -> Gives::One(figure("risen", "Share of the way that windows have gone.")), "risen_after",
             |a| risen_after(a[BETA], a[EPOCHS])?;
         /// Length of an epoch of synchronised flows (section IV.A).
         epoch(PHI, BETA, ALPHA, DBP_PACKETS, FLOWS) -> Gives::Tuple(&EPOCH), "epoch", |a| {
@@ -190,17 +192,19 @@ Shorten and Leith, \"On Queue Provisioning, Network Efficiency and the Transmiss
             fade.apply(a[RTT_MIN_S], a[SRTT_S], a[RTT_MAX_S])?
         };
         /// Share of an excess of RTTmax that is left after some congestion events without a queue: `gamma^events`.
-        excess_after(GAMMA, EVENTS) -> Gives::One(figure("share", "Share left.")), "estimate::excess_after",
+        excess_after(GAMMA, EVENTS)
+            -> Gives::One(figure("share", "Share of the excess that is left.")), "estimate::excess_after",
             |a| excess_after(a[GAMMA], a.count(EVENTS)?)?;
         /// Congestion events after which only a share `left` of the excess is left: `ln(left) / ln(gamma)`.
-        events_until(GAMMA_BELOW_1, LEFT) -> Gives::One(figure("events", "Congestion events.")),
+        events_until(GAMMA_BELOW_1, LEFT) -> Gives::One(figure("events", "Number of congestion events.")),
             "estimate::events_until", |a| events_until(a[GAMMA_BELOW_1], a[LEFT])?;
         /// Back-off factor by equation 10: `beta B- / B+` within the limits.
         throughput_backoff(BETA_ABOVE_0, BEFORE, AFTER, LIMITS) -> BETA_OUT, "estimate::throughput_backoff",
             |a| throughput_backoff(a[BETA_ABOVE_0], a[BEFORE], a[AFTER], limits(a)?)?;
         /// Recursion of equation 10 over congestion events: the first factor, and one after each event.
         throughput_backoffs(BEFORE_EACH, AFTER_EACH, START, LIMITS, RESET_CHANGE, RESET_EVERY)
-            -> Gives::Row(figure("events + 1", "Factors.")), "estimate::ThroughputBackoff::on_congestion",
+            -> Gives::Row(figure("events + 1", "Back-off factor at first and after each event.")),
+            "estimate::ThroughputBackoff::on_congestion",
             |a| throughput_backoffs(a)?;
     },
 };

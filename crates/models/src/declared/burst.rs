@@ -121,13 +121,15 @@ See docs/explanation/models/burst.md.",
             in_a_row(burst.flow_level(a.count(INITIAL)?, a.count(PACKETS)?)?)
         };
         /// Window after one new ACK (the pseudo-code of figure 9).
-        on_ack(CWND, GROWTH) -> Gives::One(figure("cwnd", "Window, packets.")), "Growth::on_ack",
+        on_ack(CWND, GROWTH)
+            -> Gives::One(figure("cwnd", "Congestion window after the ACK, packets.")), "Growth::on_ack",
             |a| growth(a)?.on_ack(a[CWND])?;
         /// Windows per round trip, ACK by ACK, until all packets are sent.
         rounds(PACKETS, INITIAL, GROWTH) -> Gives::Rows(&ROUNDS), "Growth::rounds",
             |a| in_a_row(growth(a)?.rounds(a.count(INITIAL)?, a.count(PACKETS)?)?);
         /// Round trips that a file takes: the number of `rounds`.
-        round_trips(PACKETS, INITIAL, GROWTH) -> Gives::One(figure("rounds", "Round trips.")), "Rounds::count",
+        round_trips(PACKETS, INITIAL, GROWTH)
+            -> Gives::One(figure("rounds", "Number of round trips.")), "Rounds::count",
             |a| growth(a)?.rounds(a.count(INITIAL)?, a.count(PACKETS)?)?.count() as f64;
         /// First loss in a pipe (path and buffer together).
         overshoot(PIPE, INITIAL, GROWTH) -> Gives::Tuple(&OVERSHOOT), "Growth::overshoot",
@@ -136,21 +138,25 @@ See docs/explanation/models/burst.md.",
                 None => [f64::NAN; 3],
             };
         /// Time at which each packet of a file is acknowledged, from the sending of the first.
-        transfer(PACKETS, PATH, INITIAL, GROWTH) -> Gives::Row(figure("packets", "Seconds.")), "Path::transfer", |a| {
+        transfer(PACKETS, PATH, INITIAL, GROWTH)
+            -> Gives::Row(figure("packets", "Time at which each packet has arrived, seconds.")), "Path::transfer", |a| {
             let path = path(a)?;
             let acked = path.transfer(&growth(a)?, a.count(INITIAL)?, a.count(PACKETS)?)?;
             acked.into_iter().map(|t| t.as_secs_f64()).collect::<Vec<f64>>()
         };
         /// Mean of `P(X > x) = (scale / x)^shape`, in the unit of the scale; NaN for a shape up to 1, which has none.
-        pareto_mean(SCALE, SHAPE) -> Gives::One(figure("mean", "Mean.")), "Pareto::mean", |a| pareto(a)?.mean();
+        pareto_mean(SCALE, SHAPE)
+            -> Gives::One(figure("mean", "Mean of the law.")), "Pareto::mean", |a| pareto(a)?.mean();
         /// Probability that a value exceeds `x`: `(scale / x)^shape`.
-        pareto_above(X, SCALE, SHAPE) -> Gives::One(figure("share", "Probability.")), "Pareto::above",
+        pareto_above(X, SCALE, SHAPE) -> Gives::One(figure("share", "Probability of more than `x`.")), "Pareto::above",
             |a| pareto(a)?.above(a[X]);
         /// Value that a share `above` of all exceed, in the unit of the scale.
-        pareto_exceeded_by(ABOVE, SCALE, SHAPE) -> Gives::One(figure("x", "Value.")), "Pareto::exceeded_by",
+        pareto_exceeded_by(ABOVE, SCALE, SHAPE)
+            -> Gives::One(figure("x", "Value that is exceeded with this probability.")), "Pareto::exceeded_by",
             |a| pareto(a)?.exceeded_by(a[ABOVE])?;
         /// Median of the values up to a limit, in the unit of the scale.
-        pareto_median_up_to(LIMIT, SCALE, SHAPE) -> Gives::One(figure("median", "Median.")),
+        pareto_median_up_to(LIMIT, SCALE, SHAPE)
+            -> Gives::One(figure("median", "Median of the values up to the limit.")),
             "Pareto::median_up_to", |a| pareto(a)?.median_up_to(a[LIMIT])?;
     },
 };

@@ -65,7 +65,7 @@ const VERDICT: Output = Output {
         words: &["stable", "marginal", "unstable"],
         sentence: "Verdicts of the exact test, from good to bad.",
     }),
-    ..figure("stability", "Verdict.")
+    ..figure("stability", "Verdict on the rest point.")
 };
 
 fn control(a: &Arguments<'_>) -> Result<Control, Refused> {
@@ -133,10 +133,11 @@ docs/explanation/models/isolation.md.",
                 Stability::Unstable => 2.0,
             };
         /// Sufficient condition of the paper's equation 2: `N (alpha + 2 beta) < 4` with the largest gains of any flow.
-        sufficient_stable(CONTROL) -> Gives::Yes(figure("stable", "Whether it holds.")),
+        sufficient_stable(CONTROL) -> Gives::Yes(figure("stable", "Whether the condition holds.")),
             "Control::sufficient_stable", |a| control(a)?.sufficient_stable();
         /// Factor per step by which the slowest mode of queue and sum of rates shrinks; above 1 it grows.
-        spectral_radius(CONTROL, FEEDBACK) -> Gives::One(figure("radius", "Factor per step.")),
+        spectral_radius(CONTROL, FEEDBACK)
+            -> Gives::One(figure("radius", "Factor by which the slowest deviation changes per step.")),
             "Control::spectral_radius", |a| control(a)?.spectral_radius(feedback(a));
         /// State in which the flows come to rest (equations 3 and 4); NaN if the loop is not stable.
         equilibrium(CONTROL, START, FEEDBACK) -> Gives::State(&STATE), "Control::equilibrium", |a| {
@@ -149,16 +150,19 @@ docs/explanation/models/isolation.md.",
         simulate(CONTROL, START, STEPS, FEEDBACK) -> Gives::States(&STATE, "steps"), "Control::simulate",
             |a| simulated(a)?;
         /// First step from which queue and sum of rates stay near target and capacity; NaN if there is none.
-        settling(CONTROL, START, FRACTION, FEEDBACK) -> Gives::One(figure("steps", "Step.")), "Control::settling",
+        settling(CONTROL, START, FRACTION, FEEDBACK)
+            -> Gives::One(figure("steps", "First step from which both stay near; NaN for never.")), "Control::settling",
             |a| control(a)?.settling(&start(a), feedback(a), a[FRACTION])?.map(f64::from);
         /// Packets that a path holds between a packet and its ACK: `C RTT + B` (section 3.4).
-        pipe_packets(CAPACITY_PPS, RTT_S, BUFFER_PACKETS) -> Gives::One(figure("packets", "Size of the pipe.")),
+        pipe_packets(CAPACITY_PPS, RTT_S, BUFFER_PACKETS)
+            -> Gives::One(figure("packets", "Size of the pipe, in packets.")),
             "pipe_packets", |a| pipe_packets(a[CAPACITY_PPS], a[RTT_S], a[BUFFER_PACKETS])?;
         /// Share of one connection in a pipe, per RTT; isolation pays below about 10 (section 4).
-        share_packets(PIPE_PACKETS, CONNECTIONS) -> Gives::One(figure("packets", "Packets per RTT.")),
+        share_packets(PIPE_PACKETS, CONNECTIONS)
+            -> Gives::One(figure("packets", "Packets of a connection per round trip.")),
             "share_packets", |a| share_packets(a[PIPE_PACKETS], a.size(CONNECTIONS)?)?;
         /// Round trips of slow start (1, 2, 4, ... packets, no loss) that a transfer needs.
-        slow_start_rtts(PACKETS) -> Gives::One(figure("rtts", "Round trips.")), "slow_start_rtts",
+        slow_start_rtts(PACKETS) -> Gives::One(figure("rtts", "Number of round trips.")), "slow_start_rtts",
             |a| f64::from(slow_start_rtts(a.whole(PACKETS)?));
     },
 };

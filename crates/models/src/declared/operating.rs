@@ -100,7 +100,7 @@ fn regime(class: Regime) -> f64 {
     }
 }
 
-const REGIME: Output = Output { words: Some(&REGIMES), ..figure("regime", "Regime.") };
+const REGIME: Output = Output { words: Some(&REGIMES), ..figure("regime", "Regime of the flows.") };
 
 pub(super) const MODULE: Module = Module {
     name: "operating",
@@ -117,10 +117,11 @@ docs/explanation/models/operating-point.md, which has its errors beside the simu
                 p.t0_epochs, p.silences_per_s(), regime(p.class)]
         };
         /// Length that a share `quantile` of the silences does not exceed; 0 if there are none.
-        silence_quantile_s(QUANTILE, BOTTLENECK) -> Gives::One(figure("time_s", "Length.")),
+        silence_quantile_s(QUANTILE, BOTTLENECK) -> Gives::One(figure("time_s", "Length of the silence.")),
             "OperatingPoint::silence_quantile_s", |a| point(a)?.silence_quantile_s(a.inside(QUANTILE)?);
         /// Share of the flows that have been silent for longer than a time, at a moment.
-        silent_longer_than(X_S, BOTTLENECK) -> Gives::One(figure("share", "Share of the flows.")),
+        silent_longer_than(X_S, BOTTLENECK)
+            -> Gives::One(figure("share", "Share of the flows that are silent for longer.")),
             "OperatingPoint::silent_longer_than", |a| point(a)?.silent_longer_than(a.inside(X_S)?);
         /// Regime of a fair share in packets per round trip.
         regime(SHARE_PACKETS) -> Gives::One(REGIME), "Regime::of", |a| regime(Regime::of(a.inside(SHARE_PACKETS)?));

@@ -209,13 +209,16 @@ and its error.",
             edges(&link, &[link.rate])?.first().map_or([f64::NAN; 3], |e| e.users)
         };
         /// Stalls longer than a time that begin per second, for a user behind drop-tail.
-        stalls_per_s(X_S, LINK) -> Gives::One(figure("per_s", "Stalls per second.")), "Stalls::per_s",
+        stalls_per_s(X_S, LINK)
+            -> Gives::One(figure("per_s", "Stalls of all users that begin per second.")), "Stalls::per_s",
             |a| stalls(a)?.per_s(a.inside(X_S)?);
         /// Share of the users who meet at least one stall longer than a time while they are busy.
-        stalls_share_over(X_S, DURING_S, LINK) -> Gives::One(figure("share", "Share of the users.")),
+        stalls_share_over(X_S, DURING_S, LINK)
+            -> Gives::One(figure("share", "Share of the users who have such a stall.")),
             "Stalls::share_over", |a| stalls(a)?.share_over(a.inside(X_S)?, a.inside(DURING_S)?);
         /// Stall that a share of the users meet or exceed while they are busy.
-        longest_stall_s(OF, DURING_S, LINK) -> Gives::One(figure("time_s", "Length.")), "Stalls::longest_s",
+        longest_stall_s(OF, DURING_S, LINK)
+            -> Gives::One(figure("time_s", "Length of the longest stall.")), "Stalls::longest_s",
             |a| stalls(a)?.longest_s(a.inside(OF)?, a.inside(DURING_S)?);
     },
 };

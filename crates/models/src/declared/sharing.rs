@@ -67,7 +67,7 @@ fn queue(a: &Arguments<'_>) -> Result<SharedQueue, Refused> {
     Ok(SharedQueue::new(a.rate(RATE_BPS)?, a[LOAD], sizes(a))?)
 }
 
-const TIME: Output = figure("time_s", "Seconds.");
+const TIME: Output = figure("time_s", "Mean time of a transfer, seconds.");
 
 pub(super) const MODULE: Module = Module {
     name: "sharing",
@@ -79,7 +79,7 @@ Processor sharing (Kleinrock, \"Queueing Systems\" II, section 4.4), the limit o
 top.",
     models: models! {
         /// Mean size of a law.
-        mean_bytes(SIZES) -> Gives::One(figure("bytes", "Mean.")), "SharedQueue::mean_bytes",
+        mean_bytes(SIZES) -> Gives::One(figure("bytes", "Mean size of a transfer.")), "SharedQueue::mean_bytes",
             |a| SharedQueue::new(narrows_units::Rate::from_bps(1), 0.0, sizes(a))?.mean_bytes();
         /// Mean time of a transfer by processor sharing: `x / (C (1 - load))` whatever the law of sizes.
         ps_s(BYTES, RATE_BPS, LOAD) -> Gives::One(TIME), "SharedQueue::ps_s",

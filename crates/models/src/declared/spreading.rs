@@ -74,7 +74,8 @@ Sallantin, Baudoin, Chaput, Arnal, Dubois and Beylot, \"A TCP Model for Short-Li
 Spreading\" (LCN 2014), section IV, with the corrections of docs/explanation/models/spreading.md.",
     models: models! {
         /// Probability that no segment of some is lost: `(1-p)^m`.
-        no_loss(ANY_LOSS, SEGMENTS) -> Gives::One(figure("probability", "Probability.")), "no_loss",
+        no_loss(ANY_LOSS, SEGMENTS)
+            -> Gives::One(figure("probability", "Probability that no segment is lost.")), "no_loss",
             |a| no_loss(a[ANY_LOSS], a.count(SEGMENTS)?)?;
         /// Time T(D_i^n) with one burst as first window (equation 1, and 6 beyond one window).
         d(I, N, PARAMETERS) -> Gives::Tuple(&DELIVERY), "Spreading::d", |a| delivery(a, Spreading::d)?;
@@ -88,19 +89,21 @@ Spreading\" (LCN 2014), section IV, with the corrections of docs/explanation/mod
         /// one.
         b(I, N, PARAMETERS) -> Gives::Tuple(&DELIVERY), "Spreading::b", |a| delivery(a, Spreading::b)?;
         /// Mean time by equation 2 as it is printed, to show the effect of its errors; i <= n <= 64.
-        printed_s_no_fr(I, N, LOSS, RTT_S, RTO_S) -> Gives::One(figure("mean_s", "Mean.")),
+        printed_s_no_fr(I, N, LOSS, RTT_S, RTO_S) -> Gives::One(figure("mean_s", "Mean time of the transfer.")),
             "paper_literal::s_no_fr", |a| {
             let (i, n) = (a.size(I)?, a.size(N)?);
             printed(a, i, |model| paper_literal::s_no_fr(model, i, n))?
         };
         /// Time that fast retransmit saves by equation 3 as it is printed; n <= 64.
-        printed_fr_saving(N, LOSS, RTT_S, RTO_S, WEIGHTED) -> Gives::One(figure("saved_s", "Time saved.")),
+        printed_fr_saving(N, LOSS, RTT_S, RTO_S, WEIGHTED)
+            -> Gives::One(figure("saved_s", "Mean time that fast retransmit saves.")),
             "paper_literal::fr_saving", |a| {
             let (n, weighted) = (a.size(N)?, a.flag(WEIGHTED));
             printed(a, 1, |model| paper_literal::fr_saving(model, n, weighted))?
         };
         /// Mean time by equations 5 and 6 as they are printed; i and n up to 64.
-        printed_b(I, N, LOSS, RTT_S, RTO_S) -> Gives::One(figure("mean_s", "Mean.")), "paper_literal::b", |a| {
+        printed_b(I, N, LOSS, RTT_S, RTO_S)
+            -> Gives::One(figure("mean_s", "Mean time of the transfer.")), "paper_literal::b", |a| {
             let (i, n) = (a.size(I)?, a.size(N)?);
             printed(a, i, |model| paper_literal::b(model, i, n))?
         };

@@ -110,7 +110,7 @@ tuples! {
 /// The words of [`BACKOFF_ENDS`].
 pub const ENDS: [BackoffUntil; 4] =
     [BackoffUntil::NewAck, BackoffUntil::NewSample, BackoffUntil::S2, BackoffUntil::S3];
-const EPOCHS_OUT: Output = figure("epochs", "Epochs.");
+const EPOCHS_OUT: Output = figure("epochs", "Number of epochs.");
 const LOSS_OUT: Output = figure("loss", "Loss probability.");
 
 fn ends(a: &Arguments<'_>) -> BackoffUntil {
@@ -157,8 +157,9 @@ loss that no fast retransmission repairs waits for the timer. See docs/explanati
             [c.silent(), c.silent_or_first(), c.packets_per_epoch(), c.timeouts_per_epoch(), c.mean_idle_epochs()]
         };
         /// Share of the epochs with n packets sent, by n from 0 on.
-        sent(LOSS, CHAIN) -> Gives::Row(figure("wmax + 1", "Shares.")), "Stationary::sent",
-            |a| chain(a)?.sent().to_vec();
+        sent(LOSS, CHAIN)
+            -> Gives::Row(figure("wmax + 1", "Share of epochs in which a flow sends 0 to `wmax` packets.")),
+            "Stationary::sent", |a| chain(a)?.sent().to_vec();
         /// Stages of the back-off (equation 5, with the ratio of `stage_ratio`).
         stages(LOSS, CHAIN) -> Gives::Records(&STAGES_TOLD), "Stationary::stages",
             |a| chain(a)?.stages().iter().flat_map(stage).collect::<Vec<f64>>();
@@ -168,7 +169,8 @@ loss that no fast retransmission repairs waits for the timer. See docs/explanati
             if a.flag(BY_TIME) { chain.idle_quantile_by_time(quantile) } else { chain.idle_quantile(quantile) }
         };
         /// Probability that a flow sends nothing in some epochs in a row that begin at a random moment.
-        silent_in_a_row(EPOCHS_COUNT, LOSS, CHAIN) -> Gives::One(figure("share", "Probability.")),
+        silent_in_a_row(EPOCHS_COUNT, LOSS, CHAIN)
+            -> Gives::One(figure("share", "Probability of so many silent epochs.")),
             "Stationary::silent_in_a_row", |a| chain(a)?.silent_in_a_row(a.count(EPOCHS_COUNT)?);
         /// Frequency and length of silences: from a loss that the timer repairs to the first retransmission that
         /// arrives.
@@ -180,13 +182,14 @@ loss that no fast retransmission repairs waits for the timer. See docs/explanati
             silences(a, |s| if by_time { s.quantile_by_time(quantile) } else { s.quantile(quantile) })?
         };
         /// Share of the flows that have been silent for some epochs, at a moment.
-        silent_longer_than(EPOCHS, LOSS, CHAIN) -> Gives::One(figure("share", "Share of the flows.")),
+        silent_longer_than(EPOCHS, LOSS, CHAIN)
+            -> Gives::One(figure("share", "Share of the flows that are silent for longer.")),
             "Silences::longer_than", |a| {
             let epochs = a.inside(EPOCHS)?;
             silences(a, |s| s.longer_than(epochs))?
         };
         /// Ratio of each stage of the back-off to the one before: `1 - q^6` for `s3`.
-        stage_ratio(LOSS_WITHIN, BACKOFF_ENDS) -> Gives::One(figure("ratio", "Ratio.")), "stage_ratio",
+        stage_ratio(LOSS_WITHIN, BACKOFF_ENDS) -> Gives::One(figure("ratio", "Ratio of two stages.")), "stage_ratio",
             |a| stage_ratio(ends(a), a[LOSS_WITHIN])?;
         /// Mean idle epochs of a timeout if the timer is never capped; infinite from `tipping_point` on.
         mean_idle_uncapped(LOSS_WITHIN, T0_EPOCHS, BACKOFF_ENDS) -> Gives::One(EPOCHS_OUT), "mean_idle_uncapped",

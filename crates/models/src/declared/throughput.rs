@@ -39,7 +39,7 @@ groups! {
     FLOW = Flow flow [RTT_S, RTO_S, B, WMAX_PACKETS];
 }
 
-const RATE: Output = figure("rate_pps", "Packets per second.");
+const RATE: Output = figure("rate_pps", "Rate of a flow, packets per second.");
 
 /// The flow with this loss.
 pub(super) fn flow(a: &Arguments<'_>, loss: Argument) -> LongFlow {
@@ -55,16 +55,18 @@ cited, as the two number their equations differently); RFC 5348, section 3.1. Se
 docs/explanation/models/throughput.md.",
     models: models! {
         /// Window of Mathis et al.: `sqrt(3 / (2 b p))` packets per RTT.
-        mathis(LOSS_ABOVE_0, B_MATHIS) -> Gives::One(figure("packets_per_rtt", "Packets per RTT.")), "mathis",
+        mathis(LOSS_ABOVE_0, B_MATHIS)
+            -> Gives::One(figure("packets_per_rtt", "Rate of a flow, packets per round trip.")), "mathis",
             |a| mathis(a[LOSS_ABOVE_0], a[B_MATHIS])?;
         /// Mean window E[W] at a loss if no receiver limits it (section 2.1).
-        mean_window(LOSS_WITHIN, B) -> Gives::One(figure("packets", "Mean window.")), "mean_window",
+        mean_window(LOSS_WITHIN, B) -> Gives::One(figure("packets", "Mean window of a flow.")), "mean_window",
             |a| mean_window(a[LOSS_WITHIN], a[B])?;
         /// Probability `Q^(w)` that a loss in a window of `w` packets ends in a timeout (section 2.2).
-        timeout_probability(LOSS, W) -> Gives::One(figure("probability", "Probability.")), "timeout_probability",
+        timeout_probability(LOSS, W)
+            -> Gives::One(figure("probability", "Probability that the loss ends in a timeout.")), "timeout_probability",
             |a| timeout_probability(a[LOSS], a[W])?;
         /// Mean length `E[Z^TO]` of a series of timeouts that begins with `rto_s` (section 2.2).
-        timeouts_s(LOSS, RTO_S) -> Gives::One(figure("time_s", "Mean length.")), "timeouts_s",
+        timeouts_s(LOSS, RTO_S) -> Gives::One(figure("time_s", "Mean length of a row of timeouts.")), "timeouts_s",
             |a| timeouts_s(a[LOSS], a[RTO_S])?;
         /// Send rate B(p) of the full model (section 2.3).
         padhye(LOSS, FLOW) -> Gives::One(RATE), "padhye", |a| padhye(&flow(a, LOSS))?;

@@ -107,16 +107,17 @@ Keslassy and McKeown, 2004); the need of a back-off factor when all flows lose t
 section III).",
     models: models! {
         /// Delay-bandwidth product in packets.
-        dbp_packets(RATE_BPS, BASE_RTT_S, PACKET_BYTES) -> Gives::One(figure("packets", "Product.")), "dbp_packets",
+        dbp_packets(RATE_BPS, BASE_RTT_S, PACKET_BYTES)
+            -> Gives::One(figure("packets", "Delay-bandwidth product.")), "dbp_packets",
             |a| dbp_packets(a.rate(RATE_BPS)?, a[BASE_RTT_S], a.bytes(PACKET_BYTES)?)?;
         /// Buffer for long flows that lose independently: `DBP / sqrt(n)`, in the unit of `dbp`.
-        sqrt_rule(DBP, FLOWS) -> Gives::One(figure("buffer", "Buffer.")), "sqrt_rule",
+        sqrt_rule(DBP, FLOWS) -> Gives::One(figure("buffer", "Size of the buffer.")), "sqrt_rule",
             |a| sqrt_rule(a[DBP], a.whole(FLOWS)?)?;
         /// Buffer in DBP that a cut to `beta` just empties: `1/beta - 1`.
-        full_link(BETA_OF_BUFFER) -> Gives::One(figure("phi", "Buffer, DBP.")), "full_link",
+        full_link(BETA_OF_BUFFER) -> Gives::One(figure("phi", "Size of the buffer, in DBP.")), "full_link",
             |a| full_link(a[BETA_OF_BUFFER])?;
         /// Least buffer in DBP with which synchronised flows use such a share: the inverse of `aimd.efficiency`.
-        for_utilisation(UTILISATION, BETA_OF_BUFFER) -> Gives::One(figure("phi", "Buffer, DBP.")),
+        for_utilisation(UTILISATION, BETA_OF_BUFFER) -> Gives::One(figure("phi", "Size of the buffer, in DBP.")),
             "for_utilisation", |a| for_utilisation(a[UTILISATION], a[BETA_OF_BUFFER])?;
     },
 };
@@ -129,9 +130,10 @@ Jain, Chiu and Hawe, \"A Quantitative Measure of Fairness and Discrimination for
 Systems\" (DEC-TR-301, 1984); over slices of 20 s as in TAQ (EuroSys 2014), section 2.3.",
     models: models! {
         /// Fairness `(sum x)^2 / (n sum x^2)`: 1 if all are equal, 1/n if one has everything, 0 if nobody got anything.
-        jain(SHARES) -> Gives::One(figure("index", "Index.")), "jain", |a| jain(a.row(SHARES))?;
+        jain(SHARES) -> Gives::One(figure("index", "Jain's index.")), "jain", |a| jain(a.row(SHARES))?;
         /// Mean of `jain` over slices of time; a rest at the end is no slice.
-        jain_of_slices(AMOUNTS, PER_SLICE) -> Gives::One(figure("index", "Mean index.")), "jain_of_slices", |a| {
+        jain_of_slices(AMOUNTS, PER_SLICE)
+            -> Gives::One(figure("index", "Mean of Jain's index over the slices.")), "jain_of_slices", |a| {
             let width = a.size(super::arguments::WIDTH)?.max(1);
             let flows: Vec<Vec<f64>> = a.row(AMOUNTS).chunks(width).map(<[f64]>::to_vec).collect();
             jain_of_slices(&flows, a.size(PER_SLICE)?)?
@@ -147,7 +149,8 @@ Cardwell, Savage and Anderson, \"Modeling TCP Latency\" (INFOCOM 2000); equation
 docs/explanation/models/latency.md.",
     models: models! {
         /// Time of the handshake by equation 4: `RTT + T_s ((1-p_r)/(1-2p_r) + (1-p_f)/(1-2p_f) - 2)`.
-        handshake_s(FORWARD_LOSS, REVERSE, RTT_S, SYN_RTO_S) -> Gives::One(figure("time_s", "Time.")), "handshake_s",
+        handshake_s(FORWARD_LOSS, REVERSE, RTT_S, SYN_RTO_S)
+            -> Gives::One(figure("time_s", "Mean time of the handshake.")), "handshake_s",
             |a| handshake(a)?;
         /// Expected latency of a transfer.
         cardwell(TRANSFER) -> Gives::Tuple(&LATENCY_PARTS), "cardwell", |a| {
