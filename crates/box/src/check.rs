@@ -245,5 +245,5 @@ fn admission(discipline: &Spec, packet: Duration) -> String {
         return "; nobody has to wait to be admitted".to_owned();
     }
     let users = mode.round_limit_ms.as_nanos() / packet.as_nanos().max(1);
-    format!("; while {users} users or more wait for packets, new ones wait to be admitted")
+    format!("; once {users} users wait for packets, new users queue for admission")
 }

@@ -22,7 +22,7 @@ const VARIABLE: &str = "RUST_LOG";
 /// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One line for each message on standard error; the line that tells the box runs, on standard output
+    /// One line for each message on standard error; the line that says that the box runs, on standard output
     Text,
     /// One JSON object for each message on standard error
     Json,

@@ -84,7 +84,7 @@ keys! {
     share: Choice(),
         "owner of a queue: each flow, or each bucket of a hash over flows; `user`: each flow, and users share the \
          link first";
-    buckets: Number(1, 65_536), "queues that flows are hashed into (`share=hash`)";
+    buckets: Number(1, 65_536), "number of queues that flows are hashed into (`share=hash`)";
     perturb: Time(Duration::ZERO, Duration::from_secs(3600)),
         "time for which a hash is kept; 0: for ever (`share=hash`)";
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: the link's largest packet";

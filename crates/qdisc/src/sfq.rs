@@ -61,7 +61,7 @@ keys! {
     buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
     rtt: Time(Duration::from_millis(1), Duration::from_secs(10)), "round-trip time the buffer is sized for";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";
-    buckets: Number(1, 65_536), "queues that flows are hashed into";
+    buckets: Number(1, 65_536), "number of queues that flows are hashed into";
     perturb: Time(Duration::ZERO, Duration::from_secs(3600)), "time for which a hash is kept; 0: for ever";
     quantum: Number(0, 65_535), "bytes of a turn, on the link, at least 256; 0: one packet whatever its length";
 }

@@ -291,7 +291,7 @@ options! {
     overhead: u32, "BYTES" (0 to 1000) ["0"] Link live
         "Bytes the link adds to each IP packet: 14 for Ethernet, 18 for cable (DOCSIS), 30 for VDSL with PPPoE";
     mpu: u32, "BYTES" (0 to 256) ["0"] Link live
-        "Least bytes that a packet counts with its overhead: 64 for a cable modem (DOCSIS)";
+        "Smallest size that a packet counts, overhead included: 64 for a cable modem (DOCSIS)";
     framing: Framing, "KIND" ["none"] Link live
         "Cells or blocks of the link layer: none, atm (ADSL) or ptm (VDSL)";
     backend: BackendKind, "KIND" ["nfqueue"] Link restart
@@ -320,7 +320,7 @@ options! {
     circuits: PathBuf, "FILE" [] Link live
         "Users with names and rates: a file with the columns of ShapedDevices.csv; read again on SIGHUP";
     leases: PathBuf, "FILE" [] Link live
-        "Names of users for people: a file of DHCP leases, of dnsmasq or ISC dhcpd; read again when it changes";
+        "DHCP leases of dnsmasq or ISC dhcpd: file that names users in status and pages, read again when it changes";
     user: String, "NAME" ["narrows, where there is such a user"] Process restart
         "System user that the box becomes once it is set up; root to stay root";
     rate_from: RateFrom, "FILE" [] Link restart

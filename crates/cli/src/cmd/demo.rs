@@ -33,7 +33,7 @@ pub struct Args {
     /// Folder for the JSON, the picture and a page for the browser
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Seed of sizes and starts
+    /// Seed from which sizes of objects and starts of users are drawn
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Load the link over TCP in the clear, instead of half over QUIC and half over TLS

@@ -30,7 +30,7 @@ pub struct Args {
     /// Folder for pages, data and runs
     #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
-    /// Draw the figures that show most as SVG into DIR, with a page DIR.md
+    /// Draw the key figures as SVG into DIR, with a page DIR.md
     #[arg(long, value_name = "DIR", conflicts_with = "list")]
     gallery: Option<PathBuf>,
     /// Folder of the papers' scenarios

@@ -14,7 +14,7 @@ use crate::SUCCESS;
 /// Arguments of `narrows status`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Print the box's JSON unchanged
+    /// Print the box's whole status as JSON
     #[arg(long)]
     json: bool,
     /// Control socket of the box; without it every box under /run/narrows
@@ -196,7 +196,7 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
     ]);
     if let Some(signals) = &f.signals {
         let told = format!("{} round trips, {} senders' clocks", signals.round_trips, signals.clocks);
-        rows.push(("· told of the queue before the box", told));
+        rows.push(("· wait before told by", told));
     }
     if f.lost > 0 {
         rows.push(("· lost behind the box", f.lost.to_string()));

@@ -30,7 +30,7 @@ parameters! {
     SRTT_S = number("srtt_s", POSITIVE, 0.15);
     /// Greatest round-trip time, at least the least.
     RTT_MAX_S = number("rtt_max_s", POSITIVE, 0.2);
-    /// Two-way propagation T.
+    /// Two-way propagation T of the path.
     BASE_RTT_S = number("base_rtt_s", POSITIVE, 0.1);
     /// Queue at each hop when it overflows.
     QUEUE_PACKETS = row("queue_packets", to(0.0, 1e12), &[10.0, 20.0], "hops");
@@ -70,7 +70,7 @@ parameters! {
     BEFORE_EACH = row("before", POSITIVE, &[100.0, 100.0], "events");
     /// Throughput just after each event, in the unit of `before`.
     AFTER_EACH = row("after", POSITIVE, &[75.0, 100.0], "events");
-    /// First factor, within the limits.
+    /// First back-off factor, within the limits.
     START = number("start", SHARE, 0.6).or_none("the lower limit");
     /// Relative change of the throughput from one event to the next at which the recursion begins anew: 0.2 in H-TCP,
     /// which is not in the paper.
@@ -89,9 +89,9 @@ groups! {
 tuples! {
     /// Time between two congestion events.
     EPOCH = Epoch {
-        /// Length in round trips, however long each is.
+        /// Length of the epoch in round trips, however long each is.
         rtts in "round trips",
-        /// Length in two-way propagation times.
+        /// Length of the epoch in two-way propagation times.
         base_rtts in "propagation times",
     }
 }

@@ -24,7 +24,7 @@ parameters! {
         ("printed", "the pseudo-code to the letter (figure 9), which never leaves the threshold"),
         ("ns2", "the ns-2 code of the appendix"),
     ]);
-    /// Window before the ACK.
+    /// Congestion window before the ACK, packets.
     CWND = number("cwnd", to(1.0, f64::INFINITY).without_high(), 4.0).unit("packets");
     /// Packets that path and buffer hold together.
     pub PIPE = number("pipe", to(1.0, 100_000.0).whole(), 32.0).unit("packets");
@@ -38,13 +38,13 @@ parameters! {
     pub ACK_BYTES = number("ack_bytes", to(0.0, 65_535.0).whole(), 40.0).or(40.0);
     /// Size of a first packet that stands for the SYN, as ns-2's one-way agents send it.
     pub SYN_BYTES = number("syn_bytes", to(0.0, 65_535.0).whole(), 40.0).or_none("the connection stands already");
-    /// Least value of the law, in the unit that the result is to have.
+    /// Least value of Pareto's law, in the unit that the result is to have.
     SCALE = number("scale", POSITIVE, 4.0);
     /// Shape of the law; the dissertation's files have scale 4 and shape 1.2 (section 5.1).
     SHAPE = number("shape", POSITIVE, 1.2);
-    /// Value, in the unit of the scale.
+    /// Value that is to be exceeded, in the unit of the scale.
     X = number("x", super::ANY, 10.0);
-    /// Share of all values that exceed the result.
+    /// Share of all values of the law that exceed the result.
     ABOVE = number("above", SHARE.without_low(), 0.1);
     /// Greatest value that counts, above the scale.
     LIMIT = number("limit", POSITIVE, 100.0);
@@ -62,18 +62,18 @@ groups! {
 tuples! {
     /// Windows, one per round trip; shape (..., rounds), NaN after the last round.
     ROUNDS = Rounds {
-        /// Window of each round, packets; its whole part is sent.
+        /// Window of each round trip, packets; its whole part is sent.
         windows in "packets",
         /// Packets sent up to the end of each round.
         sent in "packets",
     }
     /// First round that a pipe cannot hold; NaN if all fit.
     OVERSHOOT = Overshoot {
-        /// Packets sent before the first that is lost.
+        /// Packets sent before the first one that is lost.
         sent in "packets",
-        /// Packets of that round that the pipe has no room for.
+        /// Packets of the round of the first loss that the pipe has no room for.
         lost in "packets",
-        /// Round of the first loss, from 1.
+        /// Number of the round trip with the first loss, from 1.
         round,
     }
 }

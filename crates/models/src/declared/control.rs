@@ -18,13 +18,13 @@ parameters! {
     pub CAPACITY = number("capacity", POSITIVE, 10.0).or(1.0).unit("packets");
     /// Packets that the queue is to hold, all flows together.
     pub TARGET = number("target", POSITIVE, 5.0).or(1.0).unit("packets");
-    /// Packets outstanding at the start.
+    /// Packets outstanding in the queue at the start.
     pub QUEUE = number("queue", to(-1e12, 1e12), 5.0).unit("packets");
     /// Packets that each flow sends in the first step.
     RATES = row("rates", to(-1e12, 1e12), &[4.0, 8.0], "flows").unit("packets");
     /// Queue that a flow answers to.
     FEEDBACK = word("feedback", &[("prompt", "x(k+1) answers to q(k+1)"), ("late", "x(k+1) answers to q(k)")]);
-    /// Steps after the start.
+    /// Number of steps after the start.
     STEPS = number("steps", to(0.0, 3_333_333.0).whole(), 3.0);
     /// Share of target and capacity within which queue and sum of rates stay.
     FRACTION = number("fraction", SHARE.without_low().without_high(), 0.05).or(0.05);
@@ -36,7 +36,7 @@ parameters! {
     pub BUFFER_PACKETS = number("buffer_packets", to(0.0, 1e12), 30.0);
     /// Size of the pipe.
     PIPE_PACKETS = number("pipe_packets", POSITIVE, 50.0);
-    /// Connections that share it.
+    /// Connections that share the pipe.
     CONNECTIONS = number("connections", to(1.0, 2_147_483_648.0).whole(), 10.0);
     /// Packets to send.
     PACKETS = number("packets", to(0.0, f64::INFINITY).whole(), 10.0);

@@ -63,9 +63,9 @@ tuples! {
         packets_per_epoch in "packets",
         /// Share of the flows that send nothing in an epoch.
         silent,
-        /// Timer before it is backed off.
+        /// First value of the timer, before any back-off, epochs.
         t0_epochs,
-        /// Silences of a flow per second.
+        /// Number of silences of a flow that begin per second.
         silences_per_s in "1/s",
         /// Regime of the fair share.
         regime of &REGIMES,

@@ -25,7 +25,7 @@ parameters! {
     BUSY = number("busy", SHARE.without_low(), 1.0).or(1.0);
     /// Mean size of a fetch.
     OBJECT_BYTES = number("object_bytes", to(1.0, 1e12).whole(), 7300.0).or(7300.0);
-    /// Time that a fetch may take before it is given up.
+    /// Mean time of a fetch that people accept before they give up.
     PATIENCE_S = number("patience_s", to(0.0, 1e6).without_low(), 60.0).or(60.0);
     /// Length of a stall.
     X_S = number("x_s", to(0.0, f64::INFINITY), 5.0);
@@ -51,9 +51,9 @@ const VERDICTS: WordList = WordList {
 tuples! {
     /// Conclusions.
     PLAN = Plan {
-        /// Users at a time.
+        /// Users who fetch something at a time.
         busy_users,
-        /// Connections at a time.
+        /// Connections that are open at a time.
         flows,
         /// Packets that the queue holds.
         buffer_packets,
@@ -61,9 +61,9 @@ tuples! {
         share_bps,
         /// Fair share in packets per round trip without any queue.
         share_packets,
-        /// Verdict on the link behind drop-tail.
+        /// Verdict on the link with drop-tail.
         verdict of &VERDICTS,
-        /// Loss of drop-tail.
+        /// Loss of the link behind drop-tail.
         loss,
         /// Share of the flows that send nothing in a round trip under drop-tail.
         silent,
@@ -75,7 +75,7 @@ tuples! {
         larger_buffer_smallest_fetch_s,
         /// Round of TAQ: a full packet of each flow.
         round_s,
-        /// Longest time in which nothing comes to a user of TAQ, at most.
+        /// Upper bound of the longest time in which nothing comes to a user under TAQ.
         silence_s,
         /// Mean time of a fetch.
         fetch_s,
@@ -83,17 +83,17 @@ tuples! {
         wait_least_s,
         /// Greatest wait of a full packet of a long transfer under TAQ.
         wait_most_s,
-        /// 1 if all that wants to wait fits into TAQ's memory.
+        /// Whether all packets that have to wait fit into TAQ's memory: 1 or 0.
         fits,
         /// Users that TAQ's admission control admits at once.
         admission_users,
-        /// Wait of the others; NaN if everybody is admitted.
+        /// Wait of users who are not admitted at once; NaN if everybody is.
         admission_wait_s,
-        /// Users whom admission control would admit that keeps drop-tail's loss below 0.09.
+        /// Users that admission control would admit if it kept drop-tail's loss below 0.09.
         loss_admission_users,
-        /// Wait of the others there.
+        /// Wait of the other users under such admission control.
         loss_admission_wait_s,
-        /// Number of better verdicts: `exits` has the ways to them.
+        /// Number of better verdicts that the link could have; `exits` has the ways to them.
         exits,
     }
     /// Ways to better verdicts: most users at this rate, least rate for these users; NaN where the verdict is no

@@ -15,7 +15,7 @@ parameters! {
     pub LOAD = number("load", to(0.0, 0.9999), 0.5);
     /// Size of every transfer.
     FIXED = number("bytes", to(1e-3, 1e15), 1000.0);
-    /// Sizes, each as likely, up to 1 000 000 of them.
+    /// Sizes of transfers, each as likely, up to 1 000 000 of them.
     CHOICE = row("bytes", to(1e-3, 1e15), &[1000.0, 3000.0], "sizes");
     /// Mean size.
     MEAN_BYTES = number("mean_bytes", to(1e-3, 1e15), 1000.0);
@@ -25,7 +25,7 @@ parameters! {
     SHAPE = number("shape", to(1.1, 100.0), 2.5);
     /// Least size.
     LOW_BYTES = number("low_bytes", to(1e-3, 1e15), 500.0);
-    /// Greatest size, above the least.
+    /// Greatest size of a transfer, above the least.
     HIGH_BYTES = number("high_bytes", POSITIVE, 50_000.0);
     /// Shape.
     BOUNDED_SHAPE = number("shape", to(0.01, 100.0), 1.2);

@@ -20,14 +20,14 @@ parameters! {
     SEGMENTS = number("segments", to(0.0, 4_294_967_295.0).whole(), 5.0);
     /// Round-trip time.
     pub RTT_S = number("rtt_s", POSITIVE, 0.2);
-    /// Timer before any back-off, at least the RTT and at most 1e6 s.
+    /// First value of the timer, before any back-off, at least the RTT and at most 1e6 s.
     pub RTO_S = number("rto_s", to(0.0, 1e6), 1.0);
     /// Timer that a timeout doubles.
     BACKOFF = word("backoff", &[
         ("single_segment", "only the timer of a window of one (the paper's)"),
         ("every_timeout", "any timer (RFC 6298, 5.5)"),
     ]);
-    /// Whether the probabilities of equation 3 are put in.
+    /// Whether the probabilities that equation 3 lacks are put in.
     WEIGHTED = flag("weighted");
 }
 

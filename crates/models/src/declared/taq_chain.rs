@@ -16,21 +16,21 @@ parameters! {
     pub LOSS = number("loss", SHARE.without_high(), 0.1);
     /// Loss probability of a packet.
     LOSS_WITHIN = number("loss", SHARE.without_low().without_high(), 0.1);
-    /// Chain, by the names of `narrows model taq --chain`; f64, with a timer capped at `2^stages` T0, unless said.
+    /// Chain of the paper: partial, f3 or f64, whose timer is capped at `2^stages` T0.
     pub CHAIN_WORD = word("chain", &[
         ("partial", "figure 4: one idle state for all repeated timeouts"),
         ("f3", "figure 5: the last of the stages stands for all beyond"),
         ("f64", "figure 5: the last of the stages repeats"),
     ]).or_word("f64");
-    /// Back-offs beyond the first.
+    /// Number of back-offs beyond the first.
     STAGES = number("stages", to(0.0, 16.0).whole(), 3.0).or_none("3 of f3, 6 of f64, which is a cap of 64 T0");
     /// Greatest window.
     pub WMAX = number("wmax", to(4.0, 10_000.0).whole(), 6.0).or(6.0).unit("packets");
-    /// Timer before it is backed off; an epoch is a round trip.
+    /// First value of the timer, before any back-off; an epoch is a round trip.
     pub T0_EPOCHS = number("t0_epochs", to(1.0, EPOCHS_MOST), 2.0).or(2.0);
     /// Tail loss probe before the timer (RFC 8985).
     PROBE_EPOCHS = number("probe_epochs", to(1.0, EPOCHS_MOST), 1.5).or_none("no probe");
-    /// End of a back-off, as `Tcp.backoff_ends`.
+    /// Event that ends a back-off of the timer, as `Tcp.backoff_ends`.
     pub BACKOFF_ENDS = word("backoff_ends", &[
         ("new_ack", "any new ACK: with timestamps"),
         ("new_sample", "the first ACK of a packet sent once (Karn): without timestamps"),
@@ -74,33 +74,33 @@ tuples! {
         silent_or_first,
         /// Mean packets sent in an epoch, lost ones included.
         packets_per_epoch in "packets",
-        /// Timeouts, repeated ones included.
+        /// Mean number of timeouts per epoch, repeated ones included.
         timeouts_per_epoch,
         /// Mean idle epochs of a timeout; 0 if there are none.
         mean_idle_epochs,
     }
     /// Stages of a back-off, shape (..., stages); of the partial chain `b0` and `b*`.
     STAGES_TOLD = Stages {
-        /// Timer: 2^k T0.
+        /// Length of the timer in this stage, 2^k T0, epochs.
         timer_epochs,
-        /// 1 if it is a tail loss probe, not a timeout.
+        /// Whether the stage is a tail loss probe and no timeout: 1 or 0.
         probe,
-        /// 1 if it stands for all stages from here on.
+        /// Whether the stage stands for itself and all later ones: 1 or 0.
         open,
-        /// Mean idle epochs of a visit.
+        /// Mean number of idle epochs of a visit to this stage.
         mean_idle_epochs,
-        /// Share of the epochs without a packet in this stage.
+        /// Share of the epochs that a flow spends in this stage without a packet.
         idle,
         /// Share of the epochs in S_1 with this back-off: a retransmission alone.
         first,
-        /// Share of the epochs in S_2 with memory of it.
+        /// Share of the epochs in S_2 with memory of this back-off.
         second,
-        /// Share of the epochs in S_3 with memory of it.
+        /// Share of the epochs in S_3 with memory of this back-off.
         third,
     }
     /// Times in which nothing of a flow gets through; NaN for an open chain, whose waits the paper does not order.
     SILENCES = Silences {
-        /// Silences that begin per epoch.
+        /// Number of silences that begin per epoch.
         per_epoch,
         /// Mean length.
         mean_epochs,

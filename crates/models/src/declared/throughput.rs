@@ -16,7 +16,7 @@ parameters! {
     LOSS_ABOVE_0 = number("loss", SHARE.without_low(), 0.02);
     /// Loss probability of a packet.
     LOSS_WITHIN = number("loss", to(1e-12, 1.0).without_high(), 0.02);
-    /// Rate of loss events.
+    /// Loss event rate p of TFRC.
     LOSS_EVENTS = number("loss", to(1e-12, 1.0), 0.02);
     /// Segments acknowledged by one ACK: 1, or 2 with delayed ACKs.
     pub B = number("b", to(1.0, 1000.0), 1.0).or(1.0);
@@ -30,7 +30,7 @@ parameters! {
     pub RTT_S = number("rtt_s", to(1e-9, 1e9), 0.2);
     /// First timeout of a series, T0.
     pub RTO_S = number("rto_s", to(1e-9, 1e9), 1.0);
-    /// Receiver's window.
+    /// Window of the receiver.
     pub WMAX_PACKETS = number("wmax_packets", to(1.0, 1e9), 20.0).or_none("no limit, and then loss is not 0");
 }
 

@@ -24,9 +24,9 @@ parameters! {
     pub FLOWS = number("flows", to(1.0, f64::INFINITY).whole(), 100.0);
     /// Share of the link that is to be used.
     pub UTILISATION = number("utilisation", SHARE.without_low(), 0.98);
-    /// Received by each flow, finite and 0 or more, in any one unit.
+    /// Amounts that each flow received, finite and 0 or more, in any one unit.
     SHARES = row("shares", to(0.0, f64::INFINITY).without_high(), &[1.0, 2.0, 3.0], "flows");
-    /// Received by each flow in each unit of time, shape (..., flows, units).
+    /// Amounts that each flow received in each unit of time, shape (..., flows, units).
     AMOUNTS = Argument::One(super::Parameter {
         name: "amounts",
         unit: "",
@@ -67,25 +67,25 @@ groups! {
 tuples! {
     /// Expected time of a transfer, in its parts.
     LATENCY_PARTS = Latency {
-        /// Handshake (equation 4).
+        /// Time of the handshake (equation 4).
         handshake_s,
-        /// Slow start up to the first loss (15).
+        /// Time of slow start up to the first loss (equation 15).
         slow_start_s,
-        /// First loss (20).
+        /// Mean time of repairing the first loss (equation 20).
         loss_s,
-        /// Rest of the transfer, as a long flow (24).
+        /// Time of the rest of the transfer, as a long flow (equation 24).
         avoidance_s,
-        /// Delayed ACK of a lone first segment.
+        /// Mean cost of a delayed ACK of a lone first segment.
         delayed_ack_s,
-        /// Packets sent before the first loss (5).
+        /// Packets sent before the first loss (equation 5).
         slow_start_packets,
-        /// Window in which slow start ends if nothing limits it (11).
+        /// Window in which slow start ends if nothing limits it (equation 11).
         window_packets,
-        /// Probability that the transfer loses anything (16).
+        /// Probability that the transfer loses a packet (equation 16).
         loss_probability,
-        /// Probability that its first loss is repaired by a timeout (17).
+        /// Probability that the transfer's first loss is repaired by a timeout (equation 17).
         timeout_probability,
-        /// Time from the first segment of data to the last ACK (25).
+        /// Time from the first segment of data to the last ACK (equation 25).
         transfer_s,
         /// Time of handshake and transfer.
         total_s,

@@ -57,7 +57,7 @@ const fn model(stack: Stack, linux: &'static str, rfc: &'static str) -> Evidence
 /// The fair share.
 pub const SHARE: Evidence = evidence(Basis::Arithmetic, "none");
 /// The regime, by packets per round trip.
-pub const REGIME: Evidence = evidence(Basis::RuleOfThumb, "its bounds are not sharp");
+pub const REGIME: Evidence = evidence(Basis::RuleOfThumb, "boundaries are approximate");
 
 /// Loss of drop-tail: 26 links and loads of each stack, flows that last and web objects.
 #[must_use]

@@ -76,7 +76,7 @@ impl Default for CakeConfig {
 keys! {
     CakeConfig;
     limit: Number(1, 1_000_000), "most packets that wait at once";
-    flows: Number(8, 65_536), "queues, a multiple of eight";
+    flows: Number(8, 65_536), "number of queues, a multiple of eight";
     quantum: Number(0, 65_535),
         "bytes of a turn, on the link, at least 256; 0: as many as the link sends in 1/4096 s, from 300 to 1514";
     target: Time(TARGETS.0, TARGETS.1), "acceptable standing delay; at least one and a half packets' time on the link";

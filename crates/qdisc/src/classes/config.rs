@@ -159,7 +159,8 @@ keys! {
     buffer_long: Number(0, 500_000), "size of the long class's buffer in packets; 0: its share of `buffer`";
     mark: Choice(), "write the codepoint of its class on every packet, for a box behind this one";
     dscp_short: Number(0, 63), "codepoint of the short class (18 is AF21)";
-    dscp_long: Number(0, 63), "codepoint of the long class (10 is AF11); packets with neither go to it too";
+    dscp_long: Number(0, 63),
+        "codepoint of the long class (10 is AF11); packets with neither codepoint belong to it too";
     rtt: Time(Duration::from_millis(1), secs(10)),
         "round-trip time the buffer is sized for, and in which active flows are counted";
     packet: Size(64, 65_535), "packet size the buffer is sized for, in bytes";

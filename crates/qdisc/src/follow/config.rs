@@ -28,15 +28,15 @@ pub struct FollowConfig {
     pub min: u32,
     /// Greatest rate of the link, kbit/s.
     pub max: u32,
-    /// Wait in the modem that is aimed at, beside `packets`.
+    /// Wait in the modem that the shaper aims at, beside `packets`.
     pub target: Duration,
-    /// Packets under way beyond what the link carries in its round trip.
+    /// Packets that the shaper keeps under way beyond what the link carries in its round trip.
     pub packets: f64,
-    /// Packet times of the link over which deliveries are measured.
+    /// Time over which the link's rate is measured, in times of a full packet.
     pub span: u32,
-    /// Shortest such time.
+    /// Shortest time over which the link's rate is measured.
     pub span_min: Duration,
-    /// Time for which deliveries are taken to go on while acknowledgments pause.
+    /// Time for which the link is taken to go on sending while acknowledgments pause.
     pub bridge: Duration,
 }
 
@@ -60,11 +60,13 @@ keys! {
     where(place): Choice(), "place of the link: packets enter it `behind` the box, or come out of it `before` the box";
     min: Number(1, 10_000_000), "least rate of the link, kbit/s";
     max: Number(1, 10_000_000), "greatest rate of the link, kbit/s";
-    target: Time(Duration::ZERO, Duration::from_secs(1)), "wait in the modem that is aimed at, beside `packets`";
-    packets: Real(0.0, 100.0), "packets under way beyond what the link carries in its round trip";
-    span: Number(1, 1000), "packet times over which deliveries are measured";
-    span_min: Time(Duration::from_millis(1), Duration::from_secs(10)), "shortest time over which they are measured";
-    bridge: Time(Duration::ZERO, Duration::from_secs(1)), "deliveries are taken to go on while acknowledgments pause";
+    target: Time(Duration::ZERO, Duration::from_secs(1)), "wait in the modem that the shaper aims at, beside `packets`";
+    packets: Real(0.0, 100.0), "packets that the shaper keeps under way beyond what the link carries in its round trip";
+    span: Number(1, 1000), "time over which the link's rate is measured, in times of a full packet";
+    span_min: Time(Duration::from_millis(1), Duration::from_secs(10)),
+        "shortest time over which the link's rate is measured";
+    bridge: Time(Duration::ZERO, Duration::from_secs(1)),
+        "time for which the link is taken to go on sending while acknowledgments pause";
 }
 
 impl Settings for FollowConfig {

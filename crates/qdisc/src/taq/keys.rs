@@ -115,7 +115,7 @@ keys! {
         share: Choice(),
             "sharing of the link: among flows, or among users and then their flows; auto: flows in paper mode, \
              users in default mode";
-        admission: Choice(), "admission control: new pools wait while the link has more than it can serve";
+        admission: Choice(), "admission control: new users wait while the link has more than it can serve";
         waiting_syn: Choice(),
             "fate of a SYN that waits for admission: dropped (the client asks again) or held; auto: dropped in \
              paper mode, held in default mode";
@@ -133,9 +133,9 @@ keys! {
         p_thresh: Part(50_000, 200_000),
             "loss probability from which timeouts repeat; only an upper bound for `p_admit`";
         p_admit: Part(1_000, 200_000),
-            "loss probability from which new pools wait for admission; must be below `p_thresh`";
+            "loss probability from which new users wait for admission; must be below `p_thresh`";
         t_wait: TimeOrOff(secs(1), secs(10)),
-            "wait after which a pool is admitted (section 4.3); off: pools wait until the loss is below `p_admit`";
+            "wait after which a user is admitted (section 4.3); off: users wait until the loss is below `p_admit`";
         rho_r: Part(100_000, 900_000), "cap of the recovery queue, as a share of the link";
         over_penalised: Number(1, 5),
             "number of drops in an epoch above which the flow's packets count as over-penalised";
@@ -152,7 +152,7 @@ keys! {
     }
     [Some("mode=default"), default, Config::default] {
         k: Number(1, 1_000),
-            "packets a flow may have waiting; beyond, one is dropped whose loss its sender can repair";
+            "packets a flow may have waiting; of more, one is dropped whose loss its sender can repair";
         window_clamp: Choice(), "hold senders back by the window in returning acknowledgments";
         window_clamp_min: Number(1, 1_000), "least window that `window_clamp` sets, in packets";
         window_clamp_max: Number(1, 10_000), "largest window that `window_clamp` sets, in packets";
@@ -197,7 +197,7 @@ keys! {
         memory_packets: Number(16, 1_000_000), "most packets that wait at once";
         memory_bytes: Size(65_536, 4_000_000_000), "most bytes that wait at once";
         round_limit_ms: Millis(100, 600_000),
-            "time of a round of one packet per flow, in milliseconds, above which new pools wait";
+            "time of a round of one packet per flow, in milliseconds, above which new users wait";
         wait_rounds: Number(0, 10_000),
             "rounds of one packet per flow after which a waiting pool is admitted; 0: no pool is, for its wait alone";
     }

@@ -30,7 +30,7 @@ flags! {
         rate: Rate [default_value = "1.5mbit"];
         /// Propagation of the link one way, in seconds, or as 500ms
         delay: f64 [value_name = "SECONDS", default_value_t = 0.5, value_parser = time_s];
-        /// Rate of a link before and one behind it; without, there is none
+        /// Rate of two side links, one before and one behind the link; without it there are none
         side_rate: Option<Rate> [value_name = "RATE"];
         /// Propagation of each side link one way, in seconds, or as 10ms
         side_delay: f64 [value_name = "SECONDS", default_value_t = 0.0, requires = "side_rate", value_parser = time_s];

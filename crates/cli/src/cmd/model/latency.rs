@@ -27,11 +27,11 @@ flags! {
         syn_rto: f64 = SYN_RTO_S [default_value_t = usual(&SYN_RTO_S), value_parser = time_s];
         iw: f64 = INITIAL_WINDOW [alias = "initial-window", default_value_t = usual(&INITIAL_WINDOW)];
         delayed_ack: f64 = DELAYED_ACK_S [default_value_t = usual(&DELAYED_ACK_S), value_parser = time_s];
-        /// Rate of a link that transfers share, as 2mbit: the cost of sharing alone
+        /// Rate of a link that transfers share, as 2mbit; adds what sharing alone costs
         rate: Option<Rate> [requires = "load"];
         load: Option<f64> = LOAD [requires = "rate"];
-        /// Law of the sizes that share it, as a scenario file has it: 20kB, exp:mean=.., pareto:mean=..,shape=..,
-        /// bounded_pareto:.., list:.., web
+        /// Law of the sizes of transfers that share the link, as a scenario file has it: 20kB, exp:mean=..,
+        /// pareto:mean=..,shape=.., bounded_pareto:.., list:.., web
         sizes: Size [value_name = "LAW", default_value = "web", requires = "rate", value_parser = law];
         @timing: Timing;
         @segments: Segments;

@@ -47,7 +47,7 @@ pub fn text(link: &SharedLink, plan: &Plan) -> String {
     for line in wrap(&verdict(link, plan), WIDTHS.iter().sum::<usize>() + 3) {
         let _ = writeln!(out, "{line}");
     }
-    let _ = writeln!(out, "\n{}", row(["", "", "rests on", "beside the simulator"]));
+    let _ = writeln!(out, "\n{}", row(["", "", "rests on", "error against simulation"]));
     for line in lines(link, plan) {
         let columns = [&*line.what, &line.answer, line.evidence.basis.name(), line.evidence.error];
         let wrapped: Vec<Vec<String>> =
@@ -131,7 +131,7 @@ pub fn verdict(link: &SharedLink, plan: &Plan) -> String {
     let fetch = seconds(plan.rounds.fetch_s);
     match plan.verdict {
         Outlook::Fine => format!(
-            "Fine: {share}; drop-tail loses {loss:.1} % and repairs most of it without a timeout (model). Taq would \
+            "Fine: {share}; drop-tail loses {loss:.1} % and repairs most of it without a timeout (model). TAQ would \
              gain little here; for short queues a fair queue of the kernel (CAKE, FQ-CoDel) is simpler (rule of \
              thumb)."
         ),

@@ -64,8 +64,8 @@ fn loss_admission(plan: &Plan) -> FetchLoop {
     let answer = match d.wait_s {
         None => format!("loss stays below {percent:.0} %: all {} are in", plan.busy_users),
         Some(wait) => format!(
-            "{} at once would keep the loss below {percent:.0} %, and the others wait {}; it comes to 9 to 42 %, and \
-             with t_wait=3s, which lets each in after that, to what drop-tail loses (simulation)",
+            "{} at once would keep the loss below {percent:.0} %, and the others wait {}; simulated loss is 9 to 42 %, \
+             and with t_wait=3s as much as drop-tail's",
             count(d.users, "user"),
             seconds(wait)
         ),
