@@ -113,8 +113,8 @@ keys! {
     scale: Choice(), "raise `target` to at least one and a half packets' time on the link, and `interval` by as much";
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
     spare: Choice(),
-        "queue that CoDel leaves alone while at most one packet waits in it: the flow's (`queue`; RFC 8289, ns-3) or the \
-         whole `link`'s (Linux)";
+        "queue that CoDel leaves alone while at most one packet waits in it: the flow's (`queue`; RFC 8289, ns-3) or \
+         the whole `link`'s (Linux)";
     share: Choice(), "sharing of the link: among flows, or among users and then their flows";
     user_prefix: Number(0, 128),
         "length of a user's IPv6 prefix in bits (`share=user`); 0: as the box finds it, and 64 elsewhere";

@@ -130,9 +130,11 @@ fn of_the_link() -> Vec<Metric> {
             "Packets that passed unqueued: too many, or read too slowly",
             |s| of_both(s, |d| Some(d.unqueued)),
         ),
-        counts("narrows_gone_packets", "Packets counted as sent that the kernel discarded before their turn", |s| {
-            of_both(s, |d| Some(d.gone))
-        }),
+        counts(
+            "narrows_gone_packets",
+            "Packets counted as sent that the kernel discarded before their turn",
+            |s| of_both(s, |d| Some(d.gone)),
+        ),
         counts("narrows_sent_packets", "Packets sent on the link", |s| {
             of_both(s, |d| Some(d.report.counters.sent))
         }),

@@ -320,7 +320,7 @@ options! {
     circuits: PathBuf, "FILE" [] Link live
         "Users with names and rates: a file with the columns of ShapedDevices.csv; read again on SIGHUP";
     leases: PathBuf, "FILE" [] Link live
-        "DHCP leases of dnsmasq or ISC dhcpd: file that names users in status and pages, read again when it changes";
+        "File of DHCP leases (dnsmasq or ISC dhcpd) that names users in status and pages; read again when it changes";
     user: String, "NAME" ["narrows, where there is such a user"] Process restart
         "System user that the box becomes once it is set up; root to stay root";
     rate_from: RateFrom, "FILE" [] Link restart
