@@ -66,7 +66,7 @@ impl Bypass {
         }
     }
 
-    /// Tools that keep the rules, for people; empty where there are none.
+    /// Names of the tools that keep the rules, as text; empty where there are none.
     #[must_use]
     pub fn kept_by(&self) -> String {
         match self {

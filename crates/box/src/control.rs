@@ -22,7 +22,7 @@ use super::handover::{self, ReleaseRequest, Successor};
 use super::privilege::{self, Identity};
 use super::status::Status;
 
-/// A report this young is given again: making one may cost more than a packet.
+/// Age up to which a report is given to readers again: making a new one may cost more than a packet.
 const FRESH: Duration = Duration::from_millis(200);
 /// A report younger than this multiple of the time it took to make is given again, so that a full table of flows,
 /// all of which are counted for it, costs the packets at most a hundredth of the time.

@@ -166,7 +166,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
         self.driver.discipline(direction).followed(now)
     }
 
-    /// The state of one direction, for people.
+    /// Report of one direction's state, for status and pages.
     pub fn report(&mut self, now: Instant, direction: Direction) -> Report {
         self.driver.discipline_mut(direction).report(now)
     }

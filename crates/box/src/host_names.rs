@@ -1,4 +1,4 @@
-//! Names of hosts for people: those of a file of DHCP leases, else their MAC addresses. They decide nothing.
+//! Names of hosts to show: from a file of DHCP leases, else their MAC addresses. They decide nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -91,7 +91,7 @@ pub struct Live<C> {
     publisher: Arc<StatusPublisher>,
     monitor: Monitor,
     started: Instant,
-    /// Interfaces that are missing now, for people.
+    /// Names of the interfaces that are missing now, as text.
     missing: Vec<String>,
     idle: u32,
     watched: Watched,

@@ -1,4 +1,4 @@
-//! Notices for people, written without waiting for a reader: a full pipe to a log, a stopped terminal or a
+//! Notices on standard error, written without waiting for a reader: a full pipe to a log, a stopped terminal or a
 //! closed one must not hold a packet.
 
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn tell_lost(lost: &AtomicU64, write: &mut impl FnMut(Notice)) {
     }
 }
 
-/// A token bucket: [`BURST`] at once, one more [`EVERY`] so often.
+/// Token bucket of notices: [`BURST`] of them at once, and one more after each time of [`EVERY`].
 struct Budget {
     left: u32,
     /// Time up to which tokens were given.

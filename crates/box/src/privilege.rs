@@ -58,8 +58,8 @@ impl Identity {
             .with_context(|| format!("cannot give a file to user {}", self.user))
     }
 
-    /// Gives this socket to the user, which this process has just made in a folder that may be the user's. Whatever
-    /// else the user puts in its place stays whose it is.
+    /// Gives this socket to the user, which this process has just made in a folder that may be the user's. A file that
+    /// the user puts in the socket's place keeps its owner.
     ///
     /// # Errors
     /// If it is another file, or the kernel refuses.

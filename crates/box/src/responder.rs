@@ -21,7 +21,7 @@ use super::http_503::{Answer, Http503, Standing, is_answerable};
 /// Answers in one second, of any kind: ten times what a thin link's users ask for. Beyond, a flood is dropped in
 /// silence.
 const ANSWERS_PER_SECOND: u32 = 1_000;
-/// Segments are looked at for this long after the last refused SYN. A client that was answered has gone by then, and
+/// Segments are looked at for this long after the last refused SYN. After it a client that was answered has gone, and
 /// with nobody refused no segment of any server can be mistaken for one of ours.
 const LINGER: Duration = Duration::from_secs(120);
 /// Clients remembered in each of two generations, against a flood.

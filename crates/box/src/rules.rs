@@ -174,7 +174,7 @@ impl Tool {
     }
 }
 
-/// Chains of the packet filter that drop what is forwarded unless a rule accepts it, for people.
+/// Names of the packet filter's chains that drop what is forwarded unless a rule accepts it.
 #[must_use]
 pub fn dropping() -> Vec<String> {
     nft::dropping().into_iter().chain(iptables::dropping()).collect()
@@ -193,7 +193,7 @@ pub struct Rules {
     pub bridged: bool,
     /// Whether the router's own traffic over `wan` is queued too.
     pub local: bool,
-    /// Owner of the rules, for people who list them.
+    /// Owner of the rules, as whoever lists them sees it.
     pub owner: String,
 }
 

@@ -193,7 +193,7 @@ impl Process<'_> {
         self.watch(&publisher, tell)
     }
 
-    /// Description of all links that run, for people.
+    /// Description of all links that run, in a sentence.
     fn running(&self) -> String {
         let both = self.links.iter().zip(&self.setups);
         let words: Vec<_> = both.map(|(link, setup)| link.label(&setup.running(&link.way), " ")).collect();

@@ -266,13 +266,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The interfaces of the users, for people.
+    /// Names of the users' interfaces, joined as text.
     #[must_use]
     pub fn users(&self) -> String {
         self.lan.join(", ")
     }
 
-    /// Describes a direction in a few words, for people.
+    /// Describes the settings of a direction in a few words.
     #[must_use]
     pub fn describe(&self, direction: usize) -> String {
         let (text, lane) = (&self.texts[direction], &self.lanes[direction]);

@@ -483,9 +483,9 @@ fn orphans<'a>(tools: &'a [Tool], others: &[Changes]) -> anyhow::Result<Vec<(&'a
 /// Outcome of [`clean`].
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// Changes that were undone, for people.
+    /// Changes that were undone, a sentence each.
     pub removed: Vec<String>,
-    /// State files that no box has written, for people. Nothing of them was done.
+    /// State files that no box has written, a sentence each. Nothing of them was done.
     pub refused: Vec<String>,
 }
 

@@ -51,7 +51,7 @@ pub struct Status {
     /// Stalls: who has them, and why.
     #[serde(default)]
     pub sight: SightJson,
-    /// Troubles at present, for people: a missing interface, a settings file that was refused.
+    /// Troubles at present, a sentence each: a missing interface, a settings file that was refused.
     pub notices: Vec<String>,
     /// Status of each link of a box with several; the fields beside it then tell of the whole box.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -52,7 +52,8 @@ pub struct UserMap {
 }
 
 impl UserMap {
-    /// Takes these circuits in place of those before. Who stays keeps the number, so what waits stays whose it is.
+    /// Takes these circuits in place of those before. A user that stays keeps its number, so packets that wait stay
+    /// with their user.
     pub fn load(&mut self, circuits: &Circuits) {
         self.ids = self.registry.number(circuits);
         self.circuits = circuits.clone();
@@ -115,7 +116,7 @@ impl UserMap {
         name.map_or_else(|| user.to_string(), str::to_owned)
     }
 
-    /// Names a user for people: a host by its lease or MAC address where that is known.
+    /// Name of a user to show: of a host its lease's name or its MAC address, where known.
     #[must_use]
     pub fn named(&self, user: User) -> NamedUser {
         let name = if user.as_circuit().is_some() { None } else { self.names.name(user) };

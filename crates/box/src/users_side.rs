@@ -85,7 +85,7 @@ fn routes(table: impl BufRead, is_users: impl Fn(&str) -> bool) -> Vec<(UserRout
     table.lines().map_while(Result::ok).filter_map(route).take(MOST).collect()
 }
 
-/// Describes who counts as a user of IPv6, for people.
+/// Describes in a sentence who counts as a user of IPv6.
 pub fn words(hosts: &UserHosts, said: Option<u8>) -> String {
     let lans: Vec<_> = hosts.lans().take(4).map(|prefix| prefix.to_string()).collect();
     match said {

@@ -59,7 +59,7 @@ pub enum WatchdogMessage {
     LetGo,
     /// The link's rules were gone, or others stood behind them, and are back.
     Restored,
-    /// Message for people.
+    /// Message to be printed.
     Message(String),
 }
 

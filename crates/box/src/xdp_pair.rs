@@ -115,7 +115,7 @@ impl XdpPair {
         Ok(pair)
     }
 
-    /// Name of the mode for people.
+    /// Name of the mode, in words.
     #[must_use]
     pub fn words(&self) -> String {
         let copies = self.ports.iter().filter(|port| !port.socket.is_zero_copy()).count();

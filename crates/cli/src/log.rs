@@ -1,4 +1,4 @@
-//! Log of a running box as its reader wants it: text for people, JSON for programs, or the journal.
+//! Log of a running box in the format that was asked for: lines of text, JSON, or the journal.
 //!
 //! The box hands over [`Notice`]s in a thread that may wait; from there they are events of `tracing`, so that levels,
 //! filters and formats are those that people know.

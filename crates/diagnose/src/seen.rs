@@ -25,7 +25,7 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Packets of other connections since then, in the direction of this one, which comes from that end.
+    /// Number of packets of other connections since `since`, in the direction of the packets from end `from`.
     pub(crate) fn others(&self, from: u8, since: Instant) -> Option<Others> {
         self.passing.others(usize::from(from), self.connection, since, self.at)
     }

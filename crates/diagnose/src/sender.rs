@@ -113,11 +113,11 @@ struct Repairing {
     phase: Phase,
     /// When a timeout was seen last.
     last_timeout: Option<Instant>,
-    /// How far data may have been sent again since then.
+    /// Sequence number up to which data may have been sent again since the timeout.
     resent_to: SeqNum,
-    /// The end of the highest that was seen again since then.
+    /// End of the highest segment that was seen again since the timeout.
     repaired_to: SeqNum,
-    /// Whether no new data was seen that follows the repairs since then.
+    /// Whether no new data was seen behind the repairs since the timeout.
     repairs_left: bool,
     /// A probe was sent since the last ACK of new data.
     probed: bool,

@@ -251,7 +251,7 @@ impl Timing {
         self.rto() * u64::from(self.factor)
     }
 
-    /// The timer has expired so often: the back-off doubles with each.
+    /// Counts `times` expiries of the timer: each doubles the back-off.
     pub(crate) fn back_off(&mut self, times: u32) {
         self.factor = self.factor.saturating_mul(1 << times).min(1 << 15);
     }

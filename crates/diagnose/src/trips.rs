@@ -50,8 +50,8 @@ impl Trips {
         }
     }
 
-    /// Takes a sample that the sender itself measures. `una` and `max` are what it has acknowledged and has sent by
-    /// then.
+    /// Takes a sample that the sender itself measures. `una` is what has been acknowledged and `max` what has been sent
+    /// at the end of the round trip.
     pub(crate) fn time_whole(&mut self, r: Duration, una: SeqNum, max: SeqNum) {
         if !self.own {
             // Samples pieced together from halves before are worth less than one true sample.

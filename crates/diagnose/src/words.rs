@@ -1,4 +1,4 @@
-//! A page for people: first what it means, then why, then who suffers most.
+//! Page of `narrows diagnose`: first what the capture means, then why, then which connections suffer most.
 
 use core::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Counts for people and for fair shares.
+//! Numbers of flows in each phase, for reports and for fair shares.
 
 use narrows_units::Duration;
 

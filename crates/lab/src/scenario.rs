@@ -85,7 +85,7 @@ mod text {
 pub struct Scenario {
     /// Names the result files; letters, digits, `-` and `_`.
     pub name: String,
-    /// Description for people.
+    /// Description of the scenario, in a sentence.
     pub about: String,
     /// Rate of the thin link towards the users.
     #[serde(with = "text")]

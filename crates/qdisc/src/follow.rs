@@ -136,7 +136,7 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
         kept
     }
 
-    /// State of the controller, for people.
+    /// State of the controller, for status and pages.
     #[must_use]
     pub fn belief(&self, now: Instant) -> FollowReport {
         either!(&self.control, report(now, self.inner.backlog().packets > 0))

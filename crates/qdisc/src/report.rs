@@ -1,4 +1,4 @@
-//! State of a discipline, for people: plain data, of which tables, JSON and a page are made elsewhere.
+//! State of a discipline as plain data, of which tables, JSON and pages are made elsewhere.
 //!
 //! With the feature `serde` the types write and read themselves: times in seconds, shares from 0 to 1, and drops by the
 //! name of their reason.

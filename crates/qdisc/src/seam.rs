@@ -119,7 +119,8 @@ pub trait ReversePath<P: Packet> {
 
 /// Questions of an operator to a discipline, which no packet asks.
 pub trait Manage {
-    /// Counters and state for people. May cost more than a packet; drivers call it about once a second.
+    /// Counters and state of the discipline, for status and pages. May cost more than a packet; drivers call it about
+    /// once a second.
     fn report(&mut self, now: Instant) -> Report;
 
     /// Does as `settings` say from now on, on this link, and keeps what waits and what it knows. They are those of any

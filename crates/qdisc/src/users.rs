@@ -176,7 +176,7 @@ pub struct Users<S> {
     now: Instant,
 }
 
-/// Records: who has one, and whose it is.
+/// Records of users: which user has one, and which user a record belongs to.
 impl<S> Users<S> {
     /// Nobody. Records of `capacity` users are kept, and of more only while all of them have packets waiting. New users
     /// may have `new_share` of `link` while old ones wait.

@@ -71,7 +71,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Patterns in the order of their words.
+    /// All patterns of calls.
     pub const ALL: [Self; 3] = [Self::Steady, Self::Spurts, Self::Answered];
 
     /// Word for the pattern.

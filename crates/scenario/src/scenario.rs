@@ -23,7 +23,7 @@ pub struct Run {
 pub struct Scenario {
     /// Names the result files; letters, digits, `-` and `_`.
     pub name: String,
-    /// Description for people.
+    /// Description of the scenario, in a sentence.
     pub about: String,
     /// Duration of the load.
     pub duration: Duration,

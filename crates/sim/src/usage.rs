@@ -32,7 +32,8 @@ pub(crate) struct Usage {
     waiting_since: Option<Instant>,
     /// Up to when it is settled what was wasted.
     settled: Instant,
-    /// Times from arrival to the last bit, outside of outages: in all, and beyond two packet times at the rate of then.
+    /// Times from a packet's arrival to its last bit, outside of outages: whole, and less the time of two packets at
+    /// the rate of that moment.
     pub(crate) sojourn: Histogram,
     pub(crate) beyond: Histogram,
 }

@@ -16,7 +16,7 @@ pub type Rates = [Option<Rate>; 2];
 pub struct Circuit {
     /// Name of the circuit in the file.
     pub id: String,
-    /// Name of the circuit for people; its id where it has none.
+    /// Name of the circuit to show; its id where it has no name.
     pub name: String,
     /// Rates of the circuit.
     pub rates: Rates,
@@ -148,7 +148,8 @@ impl Circuits {
     }
 }
 
-/// The numbers of circuits. An id keeps its number when a file is read again, so that what waits stays whose it is.
+/// The numbers of circuits. An id keeps its number when a file is read again, so that packets that wait stay with their
+/// circuit.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     numbers: BTreeMap<String, u32>,

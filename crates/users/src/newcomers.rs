@@ -14,7 +14,7 @@ const REMEMBERED: usize = 4096;
 pub struct Newcomers {
     /// The address by which each host was first seen.
     first: BTreeMap<Mac, User>,
-    /// An address of IPv6 and whose it is.
+    /// Owners of IPv6 addresses: the MAC address and user of each.
     whose: BTreeMap<u128, (Mac, User)>,
 }
 

@@ -38,7 +38,7 @@ pub struct Link {
     pub name: Option<String>,
     /// Way of traffic that passes by the link.
     pub bypass: Bypass,
-    /// Way on which packets reach the link, for people.
+    /// Way on which packets reach the link, in words.
     pub way: String,
     pub publisher: Arc<StatusPublisher>,
     /// Reason why the link handles packets no longer, if so.
@@ -171,7 +171,7 @@ impl Link {
         self.name.as_ref().map_or_else(|| text.to_owned(), |name| format!("{name}{between}{text}"))
     }
 
-    /// Name of the link, for people.
+    /// Name of the link, as messages have it.
     pub fn called(&self) -> &str {
         self.name.as_deref().unwrap_or("of this box")
     }
@@ -254,10 +254,10 @@ impl Link {
         of_link(self.name.as_deref(), joined(thread))
     }
 
-    /// Its own status, if it answers until then.
+    /// Status of the link by itself, if it answers before the time is up.
     ///
     /// # Errors
-    /// The reason why it does not, for people.
+    /// The reason why the link does not answer, as a sentence.
     pub fn answer(&self, until: Instant) -> Result<Status, String> {
         if let Some(why) = &self.ended {
             return Err(why.clone());

@@ -36,7 +36,7 @@ pub struct LinkSetup {
 pub struct Way<C> {
     pub channel: C,
     pub bypass: Bypass,
-    /// Name of the way for people.
+    /// Name of the way on which packets come, in words.
     pub words: String,
 }
 
@@ -125,7 +125,7 @@ impl LinkSetup {
         self.tools.iter().any(|tool| matches!(tool, Tool::Iptables(_)))
     }
 
-    /// The interfaces, for people.
+    /// Names of the link's interfaces, as messages have them.
     pub fn interfaces(&self) -> String {
         format!("{} <-> {}", self.settings.users(), self.settings.wan)
     }

@@ -74,7 +74,7 @@ pub struct SightJson {
 pub struct CauseJson {
     /// Name of the cause as in `narrows diagnose`, or `held_at_admission`, `starved`.
     pub cause: String,
-    /// Name of the cause for people.
+    /// Name of the cause, in words.
     pub words: String,
     /// Whether it is the network that kept somebody waiting. If not, it counts as no stall of a user or of the link.
     pub network: bool,

@@ -122,7 +122,7 @@ impl<'a> Output<'a> {
         self.overall.add(flow);
     }
 
-    /// All was seen: `begun` connections. Says whether any stood still for long.
+    /// Ends the analysis of `begun` connections; returns whether any of them stood still for long.
     fn finish(mut self, begun: u64, remarks: &[String]) -> anyhow::Result<bool> {
         self.overall.finish();
         let Self { args, name, overall, quic, json, only, why, extras } = self;

@@ -57,7 +57,7 @@ pub fn find(given: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A rate for people.
+/// A rate as text, in the unit that fits.
 pub fn bits(bps: f64) -> String {
     match bps {
         b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
@@ -65,7 +65,7 @@ pub fn bits(bps: f64) -> String {
     }
 }
 
-/// A number of bytes for people.
+/// A number of bytes as text, in the unit that fits.
 pub fn size(bytes: f64) -> String {
     match bytes {
         b if b >= 1e9 => format!("{:.2} GB", b / 1e9),
@@ -74,7 +74,7 @@ pub fn size(bytes: f64) -> String {
     }
 }
 
-/// A time for people.
+/// A time as text, in the unit that fits.
 pub fn seconds(s: f64) -> String {
     match s {
         s if s < 10.0 => format!("{s:.1} s"),

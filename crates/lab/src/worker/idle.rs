@@ -101,7 +101,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<Vec<Option<Cost>>> {
 enum Way {
     /// Each over a connection of its own.
     Bare(Transport),
-    /// Several objects over a connection of this version, of `object` bytes on average.
+    /// Payload of several objects over one connection of this HTTP version, of `object` bytes on average.
     Web { http: Http, object: u64 },
 }
 

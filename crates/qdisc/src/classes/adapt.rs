@@ -1,6 +1,6 @@
 //! Measured settings: the threshold by how long flows are, the split by how many there are and what they use.
 //!
-//! **Threshold.** Of all flows seen of late, which share got as far as 2, 3, 4, 6, 8, 12, ... packets of data? The
+//! **Threshold.** Of all recently seen flows, which share got as far as 2, 3, 4, 6, 8, 12, ... packets of data? The
 //! least such number that at most a tenth of them gets beyond is the threshold: few flows are long (the paper: less
 //! than a fifth), and these carry most. It is a measurement of sizes and does not depend on what is done with it, so
 //! there is no loop.

@@ -227,7 +227,7 @@ impl Before {
         self.rate.average()
     }
 
-    /// State for people, where packets wait in the box or do not.
+    /// State of the controller to report; `waits` says whether packets wait in the box.
     pub fn report(&self, now: Instant, waits: bool) -> FollowReport {
         let rate_bps = self.rate.average().as_bps();
         FollowReport {

@@ -1,10 +1,10 @@
 //! Forecast of the bytes that have crossed the link by now, from what had crossed by the last news and what had not.
 //!
 //! A packet to a host whose path is known crossed the link that path's length before its acknowledgment came. Since
-//! then the link has carried on at the rate at which it was busy of late. That cannot have brought more across than
-//! this: a packet whose acknowledgment is still out had not crossed one path's length ago. So much, the standing queue
-//! and half a packet may have left (the cautious forecast is that of Sprout: Winstein, Sivaraman and Balakrishnan,
-//! NSDI 2013).
+//! that moment the link has carried on at the rate at which it was recently busy. That cannot have brought more across
+//! than this: a packet whose acknowledgment is still out had not crossed one path's length ago. So much, the standing
+//! queue and half a packet may have left (the cautious forecast is that of Sprout: Winstein, Sivaraman and
+//! Balakrishnan, NSDI 2013).
 //!
 //! The rate is what crossed by the time in which the link had something to send. A division by all time takes what was
 //! sent for what can be carried, and far behind a modem takes seconds to see that it carries more.

@@ -12,7 +12,7 @@ use super::{PACKET, seconds};
 
 /// Longest span over which deliveries are measured.
 const LONGEST_SPAN: Duration = Duration::from_millis(1500);
-/// Time, and packet times, over which the rate for people is averaged, whichever is longer.
+/// Time over which the reported rate is averaged, unless [`AVERAGED_PACKETS`] packets take longer.
 pub(super) const AVERAGED_OVER: Duration = Duration::from_secs(2);
 const AVERAGED_PACKETS: u64 = 16;
 /// Part of the average that the link is taken to carry after an outage: before it, less and less was delivered.
@@ -106,7 +106,7 @@ impl RateEstimate {
         self.now_bps
     }
 
-    /// Average rate, for people and for the discipline.
+    /// Average rate, for reports and for the discipline.
     pub fn average(&self) -> Rate {
         Rate::from_bps(self.average_bps as u64)
     }

@@ -1,4 +1,4 @@
-//! Report of a shaper that follows its link, for people.
+//! Report of a shaper that follows its link, for status and pages.
 
 use narrows_units::Duration;
 
@@ -71,7 +71,7 @@ impl FollowPhase {
         }
     }
 
-    /// The meaning, for people.
+    /// Meaning of the state, in a sentence for status and pages.
     #[must_use]
     pub const fn why(self) -> &'static str {
         match self {

@@ -233,7 +233,7 @@ pub struct DefaultConfig {
     pub new_flows_first: bool,
     /// A flow that has rested for a round is served first for one quantum, and so is its user.
     pub rested_first: bool,
-    /// Bytes DRR adds to what a flow may send each time it comes round; 0: as much as the largest packet of late.
+    /// Bytes DRR adds to what a flow may send each time it comes round; 0: as much as the largest recent packet.
     pub quantum: u32,
     /// Bytes a new flow may send before the old flows.
     pub new_quantum: u32,

@@ -9,7 +9,7 @@ use super::DeliverySample;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RoundTrips {
     pub(super) began: Instant,
-    /// Segments acknowledged since then.
+    /// Segments acknowledged since the round began.
     pub(super) segments: u32,
     /// Segments per second in the last whole round; 0 before the first.
     pub(super) rate: f64,

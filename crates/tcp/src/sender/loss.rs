@@ -23,7 +23,7 @@ pub(super) struct LossRecovery {
     pub(super) recover: u64,
     /// Duplicate ACKs since the last ACK of new data.
     pub(super) dupacks: u16,
-    /// Segments that limited transmit has sent since then.
+    /// Segments that limited transmit has sent since the first duplicate ACK.
     pub(super) limited_sent: u8,
     pub(super) phase: LossPhase,
     /// This recovery has seen a partial ACK.

@@ -29,7 +29,7 @@ const SHARE: f64 = 1.0 / 8.0;
 pub(crate) struct Adaptive {
     /// When the current sample of the rate began; [`Instant::FAR_FUTURE`] before the first ACK.
     since: Instant,
-    /// Bytes acknowledged since then.
+    /// Bytes acknowledged since the sample began.
     acked: u64,
     /// The eligible rate, bytes per nanosecond; 0 before the first sample.
     rate: f64,

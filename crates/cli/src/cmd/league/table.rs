@@ -1,4 +1,4 @@
-//! Results of a league: as text for people, as Markdown and as CSV.
+//! Results of a league: as plain text, as Markdown and as CSV.
 
 use std::fmt::Write as _;
 

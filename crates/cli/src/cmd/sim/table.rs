@@ -1,4 +1,4 @@
-//! Results of simulations, in words and numbers for people.
+//! Results of simulations, as a table with units.
 
 use std::fmt::Write as _;
 

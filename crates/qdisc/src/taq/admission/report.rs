@@ -1,4 +1,4 @@
-//! Report of admission control for people.
+//! Report of admission control, for status and pages.
 
 use narrows_units::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{AdmissionReport, Packet, WaitingPool};
 const LISTED: usize = 100;
 
 impl<P: Packet> Admission<P> {
-    /// Report for people: at most a hundred positions, and the waits of the last 512 admitted from the queue.
+    /// Report with at most a hundred positions of the queue, and the waits of the last 512 pools admitted from it.
     #[must_use]
     pub fn report(&self, now: Instant, overloaded: bool) -> AdmissionReport {
         let mut waits: Vec<_> = self.past.waits.iter().copied().collect();

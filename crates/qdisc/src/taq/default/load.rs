@@ -20,7 +20,8 @@ const MOST_OF_ONE: usize = 16;
 /// Connections admitted a moment ago, the first first.
 #[derive(Debug, Default)]
 pub struct Coming {
-    /// When each was admitted, and whose it is. The user of one that another box has handed over is not known.
+    /// Times at which pools were admitted, each with its user. The user of one that another box has handed over is not
+    /// known.
     admitted: VecDeque<(Instant, Option<User>)>,
 }
 

@@ -2,7 +2,7 @@
 
 use narrows_flow::{Flow, FlowId};
 
-/// The record in a slot of the tracker, and whose it is.
+/// Record in a slot of the tracker, and the flow it belongs to.
 #[derive(Clone, Copy, Debug)]
 struct Slot<T> {
     /// The tracker's count of the flow that has the record; [`u32::MAX`] if none has.

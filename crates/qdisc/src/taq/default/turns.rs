@@ -102,7 +102,7 @@ pub struct Rules {
     users: UserRule,
     /// The part of the link that packets without data may have before all flows.
     control: Rate,
-    /// Bytes that a round adds; 0: the largest packet of late.
+    /// Bytes that a round adds; 0: the largest recent packet.
     quantum: u32,
     /// Bytes that a new flow, or a new user, may send before the old ones.
     new_quantum: i32,

@@ -103,7 +103,7 @@ pub struct WhatIf {
     collector: Collector,
 }
 
-/// Answer to `--what-if`, for people and for programs.
+/// Answer to `--what-if`, as a table and as JSON.
 pub struct Answer {
     pub text: String,
     pub json: Value,

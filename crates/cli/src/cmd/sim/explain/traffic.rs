@@ -1,4 +1,5 @@
-//! The traffic in words: who asks whom for what, and which share of the thinnest link that leaves.
+//! Description of the traffic: which hosts fetch what from which, and what share of the thinnest link each flow then
+//! has.
 
 use narrows_scenario::calls::{CallShape, Pattern};
 use narrows_scenario::{LogSource, LogTiming, OpenedBy, Scenario, Size, Traffic, TrafficKind, time_text};
