@@ -19,7 +19,7 @@ pub struct Found {
     pub interface: Interface,
     /// Addresses of the interface.
     pub addresses: Vec<IpAddr>,
-    /// Whether the default route leaves by it.
+    /// Whether the default route leaves by this interface.
     pub default_route: bool,
 }
 

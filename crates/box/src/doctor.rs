@@ -40,7 +40,7 @@ pub struct Finding {
     pub answer: Result<String, String>,
 }
 
-/// Asks everything.
+/// Examines this machine for every part of the program.
 #[must_use]
 pub fn examine(state_dir: &Path) -> Vec<Finding> {
     let tools = Tool::choose(Filter::Auto, false);

@@ -37,7 +37,7 @@ struct Port {
     batch: Batch,
     /// Frames to be sent out of this interface.
     outgoing: Vec<Vec<u8>>,
-    /// Frames that have come in by it.
+    /// Frames that have come in by this interface.
     came: Passage,
 }
 

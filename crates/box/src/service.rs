@@ -44,7 +44,7 @@ impl Alive {
         Self { wanted: sd_notify::watchdog_enabled().is_some() }
     }
 
-    /// Gives a sign.
+    /// Gives a sign of life to the service manager.
     pub fn tell(&mut self) {
         if self.wanted {
             tell(&[NotifyState::Watchdog]);

@@ -150,7 +150,7 @@ const fn address(direction: Direction, key: &FlowKey) -> u128 {
 pub struct Sorted<'a, B> {
     pub backend: &'a mut B,
     pub users: &'a mut UserMap,
-    /// Is shown all of them.
+    /// Sight, which is shown all packets.
     pub sight: &'a mut Sight,
 }
 

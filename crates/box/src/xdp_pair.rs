@@ -30,7 +30,7 @@ struct Port {
     socket: XdpSocket,
     /// Frames to be sent out of this interface.
     outgoing: Vec<Vec<u8>>,
-    /// Frames that have come in by it.
+    /// Frames that have come in by this interface.
     came: Passage,
 }
 

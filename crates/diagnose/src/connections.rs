@@ -47,7 +47,7 @@ impl Connections {
         self.slab.at_mut(place)
     }
 
-    /// Adds one that is not there.
+    /// Adds a connection that is not in the table yet.
     pub(crate) fn insert(&mut self, connection: Connection) -> u32 {
         let bucket = self.bucket(&connection.key);
         let place = self.slab.insert(connection);

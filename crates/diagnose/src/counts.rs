@@ -41,7 +41,7 @@ pub struct Counts {
     pub holes: u64,
     /// Acknowledgments of what was not seen.
     pub unseen: u64,
-    /// Duplicate acknowledgments to it.
+    /// Duplicate acknowledgments to the sender.
     pub dupacks: u64,
     /// Keep-alives.
     pub keep_alives: u64,

@@ -345,7 +345,7 @@ pub struct HandshakeEvidence {
     pub ended: bool,
     /// The SYN whose timestamp the SYN-ACK echoes: 1 for the first (RFC 7323, section 3.2). `None` without timestamps.
     pub echoes: Option<u32>,
-    /// Length of it.
+    /// Length of the silence.
     pub length: Duration,
     /// Wait before here of packets towards the opener, when the first SYN-ACK passed.
     pub queue: Option<Duration>,

@@ -20,7 +20,7 @@ pub enum Subject {
     Silence(Cause),
 }
 
-/// A verdict with all that led to it.
+/// A verdict with the evidence that led to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Why {
     /// Time of the verdict: that of the packet sent again, or of the end of the silence.

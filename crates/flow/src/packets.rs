@@ -29,7 +29,7 @@ pub enum PacketKind {
     Retransmission,
     /// Data that was overtaken on its way here.
     Reordered,
-    /// Asks whether the other end is still there.
+    /// Probe that asks whether the other end is still there.
     KeepAlive,
     /// Asks whether a closed window has opened.
     WindowProbe,

@@ -43,7 +43,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
     pub fn is_empty(&self) -> bool {
         self.0[0].len == 0
     }
-    /// Takes all out.
+    /// Takes all ranges out.
     pub fn clear(&mut self) {
         self.0[0].len = 0;
     }
@@ -99,7 +99,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
         self.0 = core::array::from_fn(|i| if i < n { all[i] } else { Range::default() });
     }
 
-    /// Takes `[start, end)` out. Returns whether anything was there.
+    /// Takes `[start, end)` out. Returns whether any of these bytes were in a range.
     pub fn remove(&mut self, start: SeqNum, end: SeqNum) -> bool {
         if self.hit(start, end).is_none() {
             return false;
@@ -137,7 +137,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Ranges<T, N> {
         true
     }
 
-    /// Takes out everything below `edge`. Returns whether anything was there.
+    /// Takes out everything below `edge`. Returns whether any byte below was in a range.
     pub fn remove_below(&mut self, edge: SeqNum) -> bool {
         let first = self.0[0];
         first.len > 0 && first.start.before(edge) && self.remove(first.start, edge)

@@ -134,7 +134,8 @@ impl Suite {
         &self.scenario
     }
 
-    /// Runs all of it. A run that fails leaves its place empty and the rest goes on; `stop` ends everything.
+    /// Runs all disciplines under all seeds. A run that fails leaves its place empty and the rest goes on; `stop` ends
+    /// everything.
     ///
     /// # Errors
     /// If it was stopped.

@@ -65,7 +65,7 @@ pub struct Tick {
     pub bytes: u64,
 }
 
-/// Says one line.
+/// Writes one message as a line.
 pub fn say<T: Serialize>(what: &Say<T>) {
     let mut out = std::io::stdout().lock();
     // A lab that no longer listens has gone; there is nobody left to tell.

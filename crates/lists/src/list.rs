@@ -77,7 +77,7 @@ impl<By> List<By> {
     /// The empty list.
     pub const EMPTY: Self = Self { head: NIL, tail: NIL, len: 0, by: PhantomData };
 
-    /// Whether nobody is in it.
+    /// Whether the list has no member.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.head == NIL
@@ -204,7 +204,7 @@ impl<By> HeadList<By> {
     /// The empty list.
     pub const EMPTY: Self = Self { head: NIL, by: PhantomData };
 
-    /// Whether nobody is in it.
+    /// Whether the list has no member.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.head == NIL

@@ -148,9 +148,9 @@ pub struct Stage {
     pub idle: f64,
     /// `S_1` with this back-off: a retransmission alone; also the visits of the stage per epoch.
     pub first: f64,
-    /// `S_2` with memory of it.
+    /// Share of the epochs in `S_2` with memory of this back-off.
     pub second: f64,
-    /// `S_3` with memory of it.
+    /// Share of the epochs in `S_3` with memory of this back-off.
     pub third: f64,
 }
 

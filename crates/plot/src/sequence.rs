@@ -53,7 +53,7 @@ pub struct StepLine {
     pub colour: &'static str,
     /// When, and how high from then on.
     pub at: Vec<(f64, f64)>,
-    /// Whether the picture must be high enough for it.
+    /// Whether the picture must be high enough for this line.
     pub whole: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::Packet;
 /// A header and a number: what replays and tests queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The driver's own number for it.
+    /// Number that the driver gave the packet.
     pub id: u64,
     /// The headers.
     pub header: Header,

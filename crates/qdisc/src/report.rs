@@ -46,12 +46,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts an arrival.
+    /// Counts the arrival of a packet of `len` bytes.
     pub fn arrive(&mut self, len: Bytes) {
         self.arrived += 1;
         self.arrived_bytes += len;
     }
-    /// Counts a departure.
+    /// Counts the departure of a packet of `len` bytes.
     pub fn send(&mut self, len: Bytes) {
         self.sent += 1;
         self.sent_bytes += len;
@@ -75,7 +75,7 @@ pub struct ClassReport {
     pub name: Cow<'static, str>,
     /// Backlog of the class.
     pub backlog: Backlog,
-    /// Flows with packets in it.
+    /// Number of flows with packets in this class.
     pub flows: usize,
     /// Counts of the class, if it keeps them.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]

@@ -69,7 +69,7 @@ pub trait Qdisc<P: Packet> {
     /// meanwhile. Nothing but speed depends on it.
     fn coming(&self, _flow: &FlowKey, _ahead: Ahead) {}
 
-    /// Takes a packet.
+    /// Takes a packet into the queue.
     fn enqueue(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>);
 
     /// The next packet to send, if one may leave now.

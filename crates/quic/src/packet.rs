@@ -74,7 +74,7 @@ pub enum Frame {
         offset: u64,
         /// Bytes.
         len: u64,
-        /// Whether the stream ends with it.
+        /// Whether the stream ends with these bytes.
         fin: bool,
     },
     /// NEW_CONNECTION_ID.

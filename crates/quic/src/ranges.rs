@@ -10,12 +10,12 @@ impl RangeSet {
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.0
     }
-    /// Whether nothing is in it.
+    /// Whether no number is in the ranges.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// How many numbers are in it.
+    /// Count of the numbers in all ranges.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(start, end)| end - start).sum()
@@ -25,7 +25,7 @@ impl RangeSet {
     pub fn max(&self) -> Option<u64> {
         self.0.last().map(|(_, end)| end - 1)
     }
-    /// Whether `n` is in it.
+    /// Whether `n` is in one of the ranges.
     #[must_use]
     pub fn contains(&self, n: u64) -> bool {
         let at = self.0.partition_point(|(_, end)| *end <= n);

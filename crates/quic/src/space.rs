@@ -23,7 +23,7 @@ pub(crate) struct Sent {
 /// Packet number space of one end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketSpace {
-    /// Whether there are keys for it.
+    /// Whether there are keys for this packet number space.
     pub(crate) open: bool,
     /// Whether there were, and they are discarded (RFC 9001, section 4.9).
     pub(crate) discarded: bool,

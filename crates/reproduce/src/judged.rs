@@ -45,7 +45,7 @@ pub struct Judged {
     pub at: Vec<String>,
     /// The 95 % interval of the worst value over the seeds, where there are two or more and all have a value.
     pub interval: Option<[f64; 2]>,
-    /// How much chance there is in it.
+    /// Part of chance in the value.
     pub chance: Chance,
     /// How many values there are.
     pub values: usize,

@@ -42,7 +42,7 @@ pub struct Round {
     pub file: PathBuf,
     /// Settings to replace in the scenario, as `key=value`.
     pub sets: Vec<String>,
-    /// Figures that do not count there.
+    /// Figures that do not count in this scenario.
     pub without: Vec<String>,
 }
 

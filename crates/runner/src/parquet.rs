@@ -198,7 +198,7 @@ impl Writer {
         group.close().map(drop)
     }
 
-    /// Ends the file.
+    /// Writes the file's end.
     pub(crate) fn close(mut self) -> Result<()> {
         if self.waiting.first().is_some_and(|c| rows(c) > 0) {
             self.flush()?;

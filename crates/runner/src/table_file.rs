@@ -35,7 +35,7 @@ impl TableFile {
         self.writer.append(values).map_err(Error::parquet("writing", &self.path))
     }
 
-    /// Ends the file. Without this it cannot be read.
+    /// Writes the rows that are left and the file's end. Without this it cannot be read.
     ///
     /// # Errors
     /// A file that cannot be written.

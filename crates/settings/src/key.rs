@@ -1,4 +1,4 @@
-//! One key, and the list of them.
+//! Key of a setting, and the list of all keys.
 
 use core::fmt;
 

@@ -275,7 +275,7 @@ impl SimLink {
         }
     }
 
-    /// What waits in front of it.
+    /// Packets and bytes that wait for the link.
     pub(crate) fn backlog(&self) -> Backlog {
         match &self.before {
             Before::DropTail(tail) => tail.backlog(),

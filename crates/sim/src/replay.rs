@@ -34,7 +34,7 @@ pub struct Arrival {
 pub struct ReplayLink {
     /// The link; `None` lets packets pass at once.
     pub link: Option<ShaperConfig>,
-    /// The discipline in front of it.
+    /// Discipline in front of the link.
     pub discipline: Spec,
 }
 

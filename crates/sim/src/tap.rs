@@ -15,7 +15,7 @@ pub(crate) const MOST_CAPTURED: u64 = 2_000_000;
 pub(crate) struct Capture {
     pub(crate) link: LinkId,
     pub(crate) file: Writer<Vec<u8>>,
-    /// Packets in it.
+    /// Number of packets in the capture.
     pub(crate) packets: u64,
     /// Packets that came after it was full.
     pub(crate) missed: u64,

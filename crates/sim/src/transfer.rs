@@ -36,7 +36,7 @@ pub(crate) struct Transfer {
     pub(crate) first_attempt: Option<Instant>,
     /// Connections for it that failed.
     pub(crate) retries: u32,
-    /// The application's own number for it.
+    /// Number that the application gave the transfer.
     pub(crate) tag: u32,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes the directory. No other test that may run at the same time has this `name`.
+    /// Makes a directory for one test, named after `name`. No other test that may run at the same time has this `name`.
     ///
     /// # Panics
     ///

@@ -19,7 +19,7 @@ pub enum QuicPacket {
     Initial,
     /// Data of a client that has been there before.
     ZeroRtt,
-    /// Ends the handshake.
+    /// Packet that ends the handshake.
     Handshake,
     /// Asks the client to show that its address is its own.
     Retry,

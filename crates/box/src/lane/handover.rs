@@ -38,7 +38,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         }
     }
 
-    /// Takes all out. What is left is of no use.
+    /// Takes all packets out of the lane. What is left is of no use.
     pub fn take_apart(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> LaneState<P> {
         // Before packets are taken out, which would change it.
         let knowledge = self.knowledge(now);

@@ -17,7 +17,7 @@ impl Cause {
     /// Number of causes. `client_idle` is no stall here: nothing is ever counted there.
     pub const COUNT: usize = Told::ALL.len() + 2;
 
-    /// All of them.
+    /// All causes of stalls.
     pub fn all() -> impl Iterator<Item = Self> {
         Told::ALL.into_iter().map(Self::Told).chain([Self::HeldAtAdmission, Self::Starved])
     }

@@ -126,7 +126,7 @@ pub struct Half {
     /// Smoothed, microseconds; zero as long as it is not known.
     receiver_us: u32,
     sender_us: u32,
-    /// Packets are counted up to there.
+    /// Sequence number up to which the packets of a round trip are counted.
     trip_end: SeqNum,
     flags: Half16,
     /// Window that the receiver offers, unscaled.

@@ -28,7 +28,7 @@ impl Histogram {
         Self { bounds, parts, per_unit, counts: vec![0; bounds.len() + 1], sum: 0 }
     }
 
-    /// Counts one.
+    /// Counts one value.
     pub fn add(&mut self, parts: u64) {
         let at = self.parts.iter().position(|bound| parts <= *bound).unwrap_or(self.parts.len());
         self.counts[at] += 1;

@@ -193,7 +193,7 @@ pub struct StallJson {
     pub ended: bool,
 }
 
-/// Counts by size.
+/// Counts of values by size, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistogramJson {
     /// Upper bounds of all counts but the last.

@@ -29,7 +29,7 @@ pub(super) struct Schedule {
     pub(super) first: First,
     /// Time of that event, or of the timer's restart.
     pub(super) from: Instant,
-    /// The timer's first wait from there.
+    /// First wait of the timer from its start on.
     pub(super) wait: Duration,
     /// Number of expiries until the segment was sent.
     pub(super) timeouts: u32,

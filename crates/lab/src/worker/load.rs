@@ -124,7 +124,7 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// Counts payload.
+    /// Counts payload that a user received.
     pub(super) fn receive(&mut self, run: &Run, now: f64, bytes: usize) {
         let at = (now as usize).min(run.spec.duration as usize);
         if self.bins.len() <= at {

@@ -69,7 +69,7 @@ impl Gauge {
 }
 
 impl Meter {
-    /// Begins to count.
+    /// Begins to count bytes on the link.
     pub(super) fn start(gauge: Gauge) -> anyhow::Result<Self> {
         let socket = PacketSocket::open(gauge.interface, FrameDirection::Incoming)?;
         let bins: Arc<Mutex<Bins>> = Arc::new(Mutex::new(vec![Vec::new(); gauge.groups.len()]));

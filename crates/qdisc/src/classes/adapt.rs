@@ -51,7 +51,7 @@ const fn levels() -> [u32; 34] {
 
 /// Flows after which the old ones count for half.
 const MEMORY: u32 = 1024;
-/// Flows before which nothing is said of them.
+/// Number of flows before which their lengths decide nothing.
 const FEW: u32 = 64;
 /// Number of flows of which one may be a long one.
 const LONG: u32 = 10;

@@ -216,7 +216,7 @@ impl Before {
         }
     }
 
-    /// Takes other settings.
+    /// Takes other settings while packets wait.
     pub fn reconfigure(&mut self, config: FollowConfig) {
         self.config = config;
         self.rate.reconfigure(&config);

@@ -87,7 +87,7 @@ impl Transit {
 struct Round {
     /// Bytes that had left when it began.
     ends: u64,
-    /// Shortest wait behind the box in it.
+    /// Shortest wait behind the box in this round trip.
     least_late: Option<Duration>,
 }
 
@@ -132,7 +132,7 @@ impl Control {
         }
     }
 
-    /// Takes other settings.
+    /// Takes other settings while packets wait.
     pub fn reconfigure(&mut self, config: FollowConfig) {
         self.config = config;
         self.rate.reconfigure(&config);

@@ -41,7 +41,7 @@ enum Shows {
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     at: Instant,
-    /// Bytes that had left, with it.
+    /// Bytes that had left the box, this packet included.
     total: u64,
     flow: u64,
     /// Destination, by hash.
@@ -71,7 +71,7 @@ struct Known {
 pub struct Echo {
     /// Its departure.
     pub at: Instant,
-    /// Bytes that had left, with it.
+    /// Bytes that had left the box, this packet included.
     pub total: u64,
     /// Its destination, by hash.
     pub host: u64,
@@ -84,7 +84,7 @@ pub struct Echo {
 /// A packet that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Bytes that had left, with it.
+    /// Bytes that had left the box, this packet included.
     pub total: u64,
     /// Its departure.
     pub at: Instant,

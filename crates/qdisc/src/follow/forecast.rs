@@ -100,8 +100,8 @@ impl Forecast {
         self.services.clear();
     }
 
-    /// Takes news. Returns the link's rate in bit/s, measured over `span` and no less time than `least`, if the news
-    /// tells it.
+    /// Takes the news that packets have crossed the link. Returns the link's rate in bit/s, measured over `span` and no
+    /// less time than `least`, if the news tells it.
     pub fn crossed(
         &mut self,
         now: Instant,

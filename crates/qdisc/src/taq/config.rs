@@ -64,7 +64,7 @@ impl Codepoints {
     /// Codepoints that ask for a short wait: EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5 and CS6 (RFC 4594).
     pub const URGENT: Self = Self(1 << 46 | 1 << 44 | 1 << 40 | 1 << 48);
 
-    /// Whether a codepoint is one of them.
+    /// Whether a codepoint is among these.
     #[must_use]
     pub const fn has(self, dscp: Dscp) -> bool {
         self.0 >> dscp.get() & 1 == 1
@@ -243,7 +243,7 @@ pub struct DefaultConfig {
     pub ack_filter: bool,
     /// Share of the link that calls, games and marked packets may have before all flows.
     pub expedited_share: Ppm,
-    /// Codepoints that ask for it.
+    /// Codepoints of packets that ask for `expedited_share`.
     pub expedited_dscp: Codepoints,
     /// Senders whose codepoints are believed.
     pub expedited_trust: Trust,

@@ -92,7 +92,7 @@ impl Endpoint {
         self.set_loss_timer(config, now);
     }
 
-    /// Takes acknowledged packets out of flight. Whether one of them had asked for it.
+    /// Takes acknowledged packets out of flight. Returns whether one of the packets had asked for an acknowledgment.
     fn take_acked(
         &mut self,
         config: &Config,

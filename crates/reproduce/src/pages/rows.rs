@@ -108,7 +108,7 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Whether there is a verdict of it.
+    /// Whether the row has a verdict.
     pub(crate) fn judged(&self) -> bool {
         self.score.holds + self.score.direction + self.score.fails > 0 || self.judged_elsewhere()
     }

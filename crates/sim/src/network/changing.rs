@@ -82,7 +82,7 @@ impl Network {
         self.events.push(now + every, Event::Shape(place));
     }
 
-    /// Tells the link behind whether anything waits for it.
+    /// Tells the link behind whether any packet waits for it here.
     pub(super) fn note_waiting(&mut self, id: LinkId) {
         let link = &self.links[id.index()];
         let (Some(behind), Some(queue)) = (link.feeds, link.discipline()) else { return };

@@ -55,7 +55,7 @@ impl EndProbe {
         self.delivered - self.delivered_before
     }
 
-    /// Lets counting begin.
+    /// Begins to count: the warm-up is over.
     pub(super) fn warm_up(&mut self, now: Instant) {
         self.users.warm_up(now);
         self.shares.warm_up();

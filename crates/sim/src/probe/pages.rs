@@ -24,7 +24,7 @@ enum PageEnd {
 pub(crate) struct PageLoads(Vec<(Instant, PageEnd)>);
 
 impl PageLoads {
-    /// A page is begun. Gives its number.
+    /// A page is begun. Returns the number of the page.
     pub(crate) fn begun(&mut self, now: Instant) -> u32 {
         if self.0.len() < MOST {
             self.0.push((now, PageEnd::Cut));

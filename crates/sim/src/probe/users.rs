@@ -32,7 +32,7 @@ pub(super) struct Users {
 const NOBODY: u32 = u32::MAX;
 
 impl Users {
-    /// Adds the users of another part, who are others. Gives the place of the first of them.
+    /// Adds the users of another part, who are others. Returns the place of the first user of `other`.
     pub(super) fn absorb(&mut self, other: Self) -> usize {
         let first = self.heard.len();
         self.heard.extend(other.heard);

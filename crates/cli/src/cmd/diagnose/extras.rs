@@ -114,7 +114,7 @@ impl Extras {
         }
     }
 
-    /// Writes what was asked for of captures with these names. Gives what there is to say of it.
+    /// Writes what was asked for of captures with these names. Ends the analysis and gives the extra results.
     pub fn finish(self, name: &str, overall: &Overall, only: Option<&FlowReport>) -> anyhow::Result<Said> {
         let mut said = Said::default();
         let short = short(name);

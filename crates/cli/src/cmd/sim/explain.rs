@@ -16,7 +16,7 @@ use super::table::significant;
 /// Links crossed by packets in a second of one core, as measured; for the estimate alone.
 const HOPS_PER_SECOND: f64 = 5e6;
 
-/// All of it.
+/// Explanation of the whole plan.
 pub fn text(plan: &RunPlan, out: &Path, jobs: usize) -> String {
     let mut text = String::new();
     let about = if plan.about.is_empty() { String::new() } else { format!(": {}", plan.about) };

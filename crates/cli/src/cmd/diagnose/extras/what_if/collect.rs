@@ -58,7 +58,7 @@ pub struct Meter {
     pub packets: u64,
     pub bytes: u64,
     pub payload: u64,
-    /// The longest of them.
+    /// Length of the longest packet.
     pub longest: u64,
 }
 
@@ -96,7 +96,7 @@ pub struct Collector {
     pub meters: [Meter; 2],
     /// Answers at once, and answers by echoes of timestamps.
     pub answers: [[Vec<TimedAnswer>; 2]; 2],
-    /// Packets of each direction, the first of them.
+    /// First packets of each direction.
     pub arrivals: [Vec<Arrival>; 2],
     /// Places of users, which are addresses that open connections.
     places: BTreeMap<IpAddr, u32>,
