@@ -34,9 +34,9 @@ class Epoch(NamedTuple):
     """Time between two congestion events."""
 
     rtts: Array
-    """Length in round trips, however long each is."""
+    """Length of the epoch in round trips, however long each is."""
     base_rtts: Array
-    """Length in two-way propagation times."""
+    """Length of the epoch in two-way propagation times."""
 
 
 def efficiency(phi: ArrayLike, beta: ArrayLike) -> Array:
@@ -82,7 +82,7 @@ def rtt_max_s(base_rtt_s: ArrayLike, queue_packets: ArrayLike, rate_pps: ArrayLi
     """Greatest round-trip time by equation 6: ``T + sum_j q_j / B_j``.
 
     Args:
-        base_rtt_s: Two-way propagation T (s, above 0).
+        base_rtt_s: Two-way propagation T of the path (s, above 0).
         queue_packets: Queue at each hop when it overflows (packets, 0 to 1e12), shape (..., hops).
         rate_pps: Rate of each hop (packets/s, above 0), shape (..., hops).
     """
@@ -95,7 +95,7 @@ def backoff_over(
     """Back-off factor by equation 7: ``T / (T + sum_j q_j / B_j)`` within the limits.
 
     Args:
-        base_rtt_s: Two-way propagation T (s, above 0).
+        base_rtt_s: Two-way propagation T of the path (s, above 0).
         queue_packets: Queue at each hop when it overflows (packets, 0 to 1e12), shape (..., hops).
         rate_pps: Rate of each hop (packets/s, above 0), shape (..., hops).
     """
@@ -240,7 +240,7 @@ def throughput_backoffs(
     Args:
         before: Throughput just before each event, in the unit of ``after`` (above 0), shape (..., events).
         after: Throughput just after each event, in the unit of ``before`` (above 0), shape (..., events).
-        start: First factor, within the limits (0 to 1); None: the lower limit.
+        start: First back-off factor, within the limits (0 to 1); None: the lower limit.
         reset_change: Relative change of the throughput from one event to the next at which the recursion begins
             anew: 0.2 in H-TCP, which is not in the paper (0 or more); None: never.
         reset_every: Events after which the recursion begins anew in any case; 0 for never (whole, 0 to

@@ -20,7 +20,7 @@ class Rounds(NamedTuple):
     """Windows, one per round trip; shape (..., rounds), NaN after the last round."""
 
     windows: Array
-    """Window of each round, packets; its whole part is sent."""
+    """Window of each round trip, packets; its whole part is sent."""
     sent: Array
     """Packets sent up to the end of each round."""
 
@@ -50,11 +50,11 @@ class Overshoot(NamedTuple):
     """First round that a pipe cannot hold; NaN if all fit."""
 
     sent: Array
-    """Packets sent before the first that is lost."""
+    """Packets sent before the first one that is lost."""
     lost: Array
-    """Packets of that round that the pipe has no room for."""
+    """Packets of the round of the first loss that the pipe has no room for."""
     round: Array
-    """Round of the first loss, from 1."""
+    """Number of the round trip with the first loss, from 1."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def on_ack(cwnd: ArrayLike, growth: Growth = GROWTH) -> Array:
     """Window after one new ACK (the pseudo-code of figure 9).
 
     Args:
-        cwnd: Window before the ACK (packets, 1 or more).
+        cwnd: Congestion window before the ACK, packets (packets, 1 or more).
     """
     return one("burst.on_ack", cwnd, growth)
 
@@ -139,7 +139,7 @@ def pareto_mean(scale: ArrayLike, shape: ArrayLike) -> Array:
     """Mean of ``P(X > x) = (scale / x)^shape``, in the unit of the scale; NaN for a shape up to 1, which has none.
 
     Args:
-        scale: Least value of the law, in the unit that the result is to have (above 0).
+        scale: Least value of Pareto's law, in the unit that the result is to have (above 0).
         shape: Shape of the law; the dissertation's files have scale 4 and shape 1.2 (section 5.1) (above 0).
     """
     return one("burst.pareto_mean", scale, shape)
@@ -149,8 +149,8 @@ def pareto_above(x: ArrayLike, scale: ArrayLike, shape: ArrayLike) -> Array:
     """Probability that a value exceeds ``x``: ``(scale / x)^shape``.
 
     Args:
-        x: Value, in the unit of the scale.
-        scale: Least value of the law, in the unit that the result is to have (above 0).
+        x: Value that is to be exceeded, in the unit of the scale.
+        scale: Least value of Pareto's law, in the unit that the result is to have (above 0).
         shape: Shape of the law; the dissertation's files have scale 4 and shape 1.2 (section 5.1) (above 0).
     """
     return one("burst.pareto_above", x, scale, shape)
@@ -160,8 +160,8 @@ def pareto_exceeded_by(above: ArrayLike, scale: ArrayLike, shape: ArrayLike) -> 
     """Value that a share ``above`` of all exceed, in the unit of the scale.
 
     Args:
-        above: Share of all values that exceed the result (above 0 to 1).
-        scale: Least value of the law, in the unit that the result is to have (above 0).
+        above: Share of all values of the law that exceed the result (above 0 to 1).
+        scale: Least value of Pareto's law, in the unit that the result is to have (above 0).
         shape: Shape of the law; the dissertation's files have scale 4 and shape 1.2 (section 5.1) (above 0).
     """
     return one("burst.pareto_exceeded_by", above, scale, shape)
@@ -172,7 +172,7 @@ def pareto_median_up_to(limit: ArrayLike, scale: ArrayLike, shape: ArrayLike) ->
 
     Args:
         limit: Greatest value that counts, above the scale (above 0).
-        scale: Least value of the law, in the unit that the result is to have (above 0).
+        scale: Least value of Pareto's law, in the unit that the result is to have (above 0).
         shape: Shape of the law; the dissertation's files have scale 4 and shape 1.2 (section 5.1) (above 0).
     """
     return one("burst.pareto_median_up_to", limit, scale, shape)

@@ -47,7 +47,7 @@ class Start:
     """State in which the flows begin."""
 
     queue: ArrayLike
-    """Packets outstanding at the start (packets, -1e12 to 1e12)."""
+    """Packets outstanding in the queue at the start (packets, -1e12 to 1e12)."""
     rates: ArrayLike
     """Packets that each flow sends in the first step (packets, -1e12 to 1e12), shape (..., flows)."""
 
@@ -104,7 +104,7 @@ def simulate(control: Control, start: Start, steps: ArrayLike, feedback: str = "
     away.
 
     Args:
-        steps: Steps after the start (whole, 0 to 3.333333e6).
+        steps: Number of steps after the start (whole, 0 to 3.333333e6).
         feedback: Queue that a flow answers to. One of ``prompt``: x(k+1) answers to q(k+1); ``late``: x(k+1)
             answers to q(k).
     """
@@ -138,7 +138,7 @@ def share_packets(pipe_packets: ArrayLike, connections: ArrayLike) -> Array:
 
     Args:
         pipe_packets: Size of the pipe (packets, above 0).
-        connections: Connections that share it (whole, 1 to 2.147483648e9).
+        connections: Connections that share the pipe (whole, 1 to 2.147483648e9).
     """
     return one("control.share_packets", pipe_packets, connections)
 

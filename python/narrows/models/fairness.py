@@ -17,7 +17,8 @@ def jain(shares: ArrayLike) -> Array:
     """Fairness ``(sum x)^2 / (n sum x^2)``: 1 if all are equal, 1/n if one has everything, 0 if nobody got anything.
 
     Args:
-        shares: Received by each flow, finite and 0 or more, in any one unit (0 or more), shape (..., flows).
+        shares: Amounts that each flow received, finite and 0 or more, in any one unit (0 or more), shape (...,
+            flows).
     """
     return one("fairness.jain", shares)
 
@@ -26,7 +27,7 @@ def jain_of_slices(amounts: ArrayLike, per_slice: ArrayLike) -> Array:
     """Mean of ``jain`` over slices of time; a rest at the end is no slice.
 
     Args:
-        amounts: Received by each flow in each unit of time, shape (..., flows, units).
+        amounts: Amounts that each flow received in each unit of time, shape (..., flows, units).
         per_slice: Units of time in a slice: 20 for TAQ's slices of 20 s and amounts by the second (whole, 1 or
             more).
     """

@@ -31,7 +31,7 @@ class Transfer:
     b: ArrayLike = 2
     """Segments acknowledged by one ACK: 2 with delayed ACKs (1 to 1000)."""
     wmax_packets: ArrayLike | None = None
-    """Receiver's window (packets, 1 to 1e9); None: no limit, and then loss is not 0."""
+    """Window of the receiver (packets, 1 to 1e9); None: no limit, and then loss is not 0."""
     reverse_loss: ArrayLike = 0
     """Loss on the way back, which only the SYN+ACK feels; below 0.5 (0 to below 0.5)."""
     syn_rto_s: ArrayLike = 1
@@ -46,25 +46,25 @@ class Latency(NamedTuple):
     """Expected time of a transfer, in its parts."""
 
     handshake_s: Array
-    """Handshake (equation 4)."""
+    """Time of the handshake (equation 4)."""
     slow_start_s: Array
-    """Slow start up to the first loss (15)."""
+    """Time of slow start up to the first loss (equation 15)."""
     loss_s: Array
-    """First loss (20)."""
+    """Mean time of repairing the first loss (equation 20)."""
     avoidance_s: Array
-    """Rest of the transfer, as a long flow (24)."""
+    """Time of the rest of the transfer, as a long flow (equation 24)."""
     delayed_ack_s: Array
-    """Delayed ACK of a lone first segment."""
+    """Mean cost of a delayed ACK of a lone first segment."""
     slow_start_packets: Array
-    """Packets sent before the first loss (5)."""
+    """Packets sent before the first loss (equation 5)."""
     window_packets: Array
-    """Window in which slow start ends if nothing limits it (11), packets."""
+    """Window in which slow start ends if nothing limits it (equation 11), packets."""
     loss_probability: Array
-    """Probability that the transfer loses anything (16)."""
+    """Probability that the transfer loses a packet (equation 16)."""
     timeout_probability: Array
-    """Probability that its first loss is repaired by a timeout (17)."""
+    """Probability that the transfer's first loss is repaired by a timeout (equation 17)."""
     transfer_s: Array
-    """Time from the first segment of data to the last ACK (25)."""
+    """Time from the first segment of data to the last ACK (equation 25)."""
     total_s: Array
     """Time of handshake and transfer."""
 

@@ -43,9 +43,9 @@ class Bottleneck:
     """Timer of the senders. One of ``linux``: as in Linux, with timestamps and tail loss probes; ``rfc``: by RFC 6298
     to the letter, as in ns-2, without timestamps."""
     backoff_ends: str = "new_ack"
-    """End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps; ``new_sample``: the
-    first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the paper's figure 4: a window
-    of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives."""
+    """Event that ends a back-off of the timer, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with
+    timestamps; ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption
+    of the paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives."""
 
 
 class OperatingPoint(NamedTuple):
@@ -66,9 +66,9 @@ class OperatingPoint(NamedTuple):
     silent: Array
     """Share of the flows that send nothing in an epoch."""
     t0_epochs: Array
-    """Timer before it is backed off, epochs."""
+    """First value of the timer, before any back-off, epochs."""
     silences_per_s: Array
-    """Silences of a flow per second, 1/s."""
+    """Number of silences of a flow that begin per second, 1/s."""
     regime: Words
     """Regime of the fair share: one of :data:``REGIMES``."""
 

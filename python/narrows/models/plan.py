@@ -47,7 +47,7 @@ class Link:
     object_bytes: ArrayLike = 7300
     """Mean size of a fetch (bytes, whole, 1 to 1e12)."""
     patience_s: ArrayLike = 60
-    """Time that a fetch may take before it is given up (s, above 0 to 1e6)."""
+    """Mean time of a fetch that people accept before they give up (s, above 0 to 1e6)."""
     stack: str = "linux"
     """Timer of the senders. One of ``linux``: as in Linux, with timestamps and tail loss probes; ``rfc``: by RFC 6298
     to the letter, as in ns-2, without timestamps."""
@@ -57,9 +57,9 @@ class Plan(NamedTuple):
     """Conclusions."""
 
     busy_users: Array
-    """Users at a time."""
+    """Users who fetch something at a time."""
     flows: Array
-    """Connections at a time."""
+    """Connections that are open at a time."""
     buffer_packets: Array
     """Packets that the queue holds."""
     share_bps: Array
@@ -67,9 +67,9 @@ class Plan(NamedTuple):
     share_packets: Array
     """Fair share in packets per round trip without any queue."""
     verdict: Words
-    """Verdict on the link behind drop-tail: one of :data:``VERDICTS``."""
+    """Verdict on the link with drop-tail: one of :data:``VERDICTS``."""
     loss: Array
-    """Loss of drop-tail."""
+    """Loss of the link behind drop-tail."""
     silent: Array
     """Share of the flows that send nothing in a round trip under drop-tail."""
     larger_buffer_packets: Array
@@ -81,7 +81,7 @@ class Plan(NamedTuple):
     round_s: Array
     """Round of TAQ: a full packet of each flow, s."""
     silence_s: Array
-    """Longest time in which nothing comes to a user of TAQ, at most."""
+    """Upper bound of the longest time in which nothing comes to a user under TAQ."""
     fetch_s: Array
     """Mean time of a fetch, s."""
     wait_least_s: Array
@@ -89,17 +89,17 @@ class Plan(NamedTuple):
     wait_most_s: Array
     """Greatest wait of a full packet of a long transfer under TAQ."""
     fits: Array
-    """1 if all that wants to wait fits into TAQ's memory."""
+    """Whether all packets that have to wait fit into TAQ's memory: 1 or 0."""
     admission_users: Array
     """Users that TAQ's admission control admits at once."""
     admission_wait_s: Array
-    """Wait of the others; NaN if everybody is admitted."""
+    """Wait of users who are not admitted at once; NaN if everybody is."""
     loss_admission_users: Array
-    """Users whom admission control would admit that keeps drop-tail's loss below 0.09."""
+    """Users that admission control would admit if it kept drop-tail's loss below 0.09."""
     loss_admission_wait_s: Array
-    """Wait of the others there."""
+    """Wait of the other users under such admission control."""
     exits: Array
-    """Number of better verdicts: ``exits`` has the ways to them."""
+    """Number of better verdicts that the link could have; ``exits`` has the ways to them."""
 
 
 class Exits(NamedTuple):

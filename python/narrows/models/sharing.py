@@ -28,7 +28,7 @@ class Choice(NamedTuple):
     """One of some sizes, each as likely."""
 
     bytes: ArrayLike
-    """Sizes, each as likely, up to 1 000 000 of them (bytes, 0.001 to 1e15), shape (..., sizes)."""
+    """Sizes of transfers, each as likely, up to 1 000 000 of them (bytes, 0.001 to 1e15), shape (..., sizes)."""
 
 
 class Exponential(NamedTuple):
@@ -53,7 +53,7 @@ class BoundedPareto(NamedTuple):
     low_bytes: ArrayLike
     """Least size (bytes, 0.001 to 1e15)."""
     high_bytes: ArrayLike
-    """Greatest size, above the least (bytes, above 0)."""
+    """Greatest size of a transfer, above the least (bytes, above 0)."""
     shape: ArrayLike
     """Shape (0.01 to 100)."""
 

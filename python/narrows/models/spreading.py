@@ -25,7 +25,7 @@ class Parameters:
     rtt_s: ArrayLike
     """Round-trip time (s, above 0)."""
     rto_s: ArrayLike
-    """Timer before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6)."""
+    """First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6)."""
     backoff: str = "single_segment"
     """Timer that a timeout doubles. One of ``single_segment``: only the timer of a window of one (the paper's);
     ``every_timeout``: any timer (RFC 6298, 5.5)."""
@@ -100,7 +100,7 @@ def printed_s_no_fr(i: ArrayLike, n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLik
         n: Segments of the first window (segments, whole, 1 to 1024).
         loss: Loss probability of a segment: with it all later ones of its burst are lost (0 to below 0.5).
         rtt_s: Round-trip time (s, above 0).
-        rto_s: Timer before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
+        rto_s: First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
     """
     return one("spreading.printed_s_no_fr", i, n, loss, rtt_s, rto_s)
 
@@ -114,8 +114,8 @@ def printed_fr_saving(
         n: Segments of the first window (segments, whole, 1 to 1024).
         loss: Loss probability of a segment: with it all later ones of its burst are lost (0 to below 0.5).
         rtt_s: Round-trip time (s, above 0).
-        rto_s: Timer before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
-        weighted: Whether the probabilities of equation 3 are put in.
+        rto_s: First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
+        weighted: Whether the probabilities that equation 3 lacks are put in.
     """
     return one("spreading.printed_fr_saving", n, loss, rtt_s, rto_s, weighted)
 
@@ -128,6 +128,6 @@ def printed_b(i: ArrayLike, n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLike, rto
         n: Segments of the first window (segments, whole, 1 to 1024).
         loss: Loss probability of a segment: with it all later ones of its burst are lost (0 to below 0.5).
         rtt_s: Round-trip time (s, above 0).
-        rto_s: Timer before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
+        rto_s: First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
     """
     return one("spreading.printed_b", i, n, loss, rtt_s, rto_s)

@@ -22,21 +22,21 @@ class Chain:
     """Chain and its sender."""
 
     chain: str = "f64"
-    """Chain, by the names of ``narrows model taq --chain``; f64, with a timer capped at ``2^stages`` T0, unless said.
-    One of ``partial``: figure 4: one idle state for all repeated timeouts; ``f3``: figure 5: the last of the stages
-    stands for all beyond; ``f64``: figure 5: the last of the stages repeats."""
+    """Chain of the paper: partial, f3 or f64, whose timer is capped at ``2^stages`` T0. One of ``partial``: figure 4:
+    one idle state for all repeated timeouts; ``f3``: figure 5: the last of the stages stands for all beyond;
+    ``f64``: figure 5: the last of the stages repeats."""
     stages: ArrayLike | None = None
-    """Back-offs beyond the first (whole, 0 to 16); None: 3 of f3, 6 of f64, which is a cap of 64 T0."""
+    """Number of back-offs beyond the first (whole, 0 to 16); None: 3 of f3, 6 of f64, which is a cap of 64 T0."""
     wmax: ArrayLike = 6
     """Greatest window (packets, whole, 4 to 10000)."""
     t0_epochs: ArrayLike = 2
-    """Timer before it is backed off; an epoch is a round trip (epochs, 1 to 1e6)."""
+    """First value of the timer, before any back-off; an epoch is a round trip (epochs, 1 to 1e6)."""
     probe_epochs: ArrayLike | None = None
     """Tail loss probe before the timer (RFC 8985) (epochs, 1 to 1e6); None: no probe."""
     backoff_ends: str = "new_ack"
-    """End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps; ``new_sample``: the
-    first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the paper's figure 4: a window
-    of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives."""
+    """Event that ends a back-off of the timer, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with
+    timestamps; ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption
+    of the paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives."""
     repair: str = "sack"
     """Losses that a fast retransmission repairs. One of ``sack``: any number of them; ``one``: one in a window of 4 and
     more (the paper)."""
@@ -61,7 +61,7 @@ class Stationary(NamedTuple):
     packets_per_epoch: Array
     """Mean packets sent in an epoch, lost ones included."""
     timeouts_per_epoch: Array
-    """Timeouts, repeated ones included."""
+    """Mean number of timeouts per epoch, repeated ones included."""
     mean_idle_epochs: Array
     """Mean idle epochs of a timeout; 0 if there are none."""
 
@@ -70,28 +70,28 @@ class Stages(NamedTuple):
     """Stages of a back-off, shape (..., stages); of the partial chain ``b0`` and ``b*``."""
 
     timer_epochs: Array
-    """Timer: 2^k T0, epochs."""
+    """Length of the timer in this stage, 2^k T0, epochs."""
     probe: Array
-    """1 if it is a tail loss probe, not a timeout."""
+    """Whether the stage is a tail loss probe and no timeout: 1 or 0."""
     open: Array
-    """1 if it stands for all stages from here on."""
+    """Whether the stage stands for itself and all later ones: 1 or 0."""
     mean_idle_epochs: Array
-    """Mean idle epochs of a visit."""
+    """Mean number of idle epochs of a visit to this stage."""
     idle: Array
-    """Share of the epochs without a packet in this stage."""
+    """Share of the epochs that a flow spends in this stage without a packet."""
     first: Array
     """Share of the epochs in S_1 with this back-off: a retransmission alone."""
     second: Array
-    """Share of the epochs in S_2 with memory of it."""
+    """Share of the epochs in S_2 with memory of this back-off."""
     third: Array
-    """Share of the epochs in S_3 with memory of it."""
+    """Share of the epochs in S_3 with memory of this back-off."""
 
 
 class Silences(NamedTuple):
     """Times in which nothing of a flow gets through; NaN for an open chain, whose waits the paper does not order."""
 
     per_epoch: Array
-    """Silences that begin per epoch."""
+    """Number of silences that begin per epoch."""
     mean_epochs: Array
     """Mean length, epochs."""
 
@@ -179,9 +179,10 @@ def stage_ratio(loss: ArrayLike, backoff_ends: str = "new_ack") -> Array:
 
     Args:
         loss: Loss probability of a packet (above 0 to below 1).
-        backoff_ends: End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps;
-            ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the
-            paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives.
+        backoff_ends: Event that ends a back-off of the timer, as ``Tcp.backoff_ends``. One of ``new_ack``: any new
+            ACK: with timestamps; ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps;
+            ``s2``: the caption of the paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window
+            of 3 that arrives.
     """
     return one("taq_chain.stage_ratio", loss, backoff_ends)
 
@@ -191,10 +192,11 @@ def mean_idle_uncapped(loss: ArrayLike, t0_epochs: ArrayLike = 2, backoff_ends: 
 
     Args:
         loss: Loss probability of a packet (above 0 to below 1).
-        t0_epochs: Timer before it is backed off; an epoch is a round trip (epochs, 1 to 1e6).
-        backoff_ends: End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps;
-            ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the
-            paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives.
+        t0_epochs: First value of the timer, before any back-off; an epoch is a round trip (epochs, 1 to 1e6).
+        backoff_ends: Event that ends a back-off of the timer, as ``Tcp.backoff_ends``. One of ``new_ack``: any new
+            ACK: with timestamps; ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps;
+            ``s2``: the caption of the paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window
+            of 3 that arrives.
     """
     return one("taq_chain.mean_idle_uncapped", loss, t0_epochs, backoff_ends)
 
@@ -203,9 +205,10 @@ def tipping_point(backoff_ends: str = "new_ack") -> Array:
     """Loss from which on the mean wait of an uncapped timer is infinite: .5, and .109 with the paper's ``s3``.
 
     Args:
-        backoff_ends: End of a back-off, as ``Tcp.backoff_ends``. One of ``new_ack``: any new ACK: with timestamps;
-            ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps; ``s2``: the caption of the
-            paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window of 3 that arrives.
+        backoff_ends: Event that ends a back-off of the timer, as ``Tcp.backoff_ends``. One of ``new_ack``: any new
+            ACK: with timestamps; ``new_sample``: the first ACK of a packet sent once (Karn): without timestamps;
+            ``s2``: the caption of the paper's figure 4: a window of 2 that arrives; ``s3``: the paper's text: a window
+            of 3 that arrives.
     """
     return one("taq_chain.tipping_point", backoff_ends)
 

@@ -27,7 +27,7 @@ class Flow:
     b: ArrayLike = 1
     """Segments acknowledged by one ACK: 1, or 2 with delayed ACKs (1 to 1000)."""
     wmax_packets: ArrayLike | None = None
-    """Receiver's window (packets, 1 to 1e9); None: no limit, and then loss is not 0."""
+    """Window of the receiver (packets, 1 to 1e9); None: no limit, and then loss is not 0."""
 
 
 def mathis(loss: ArrayLike, b: ArrayLike = 1) -> Array:
@@ -101,7 +101,7 @@ def tfrc(loss: ArrayLike, rtt_s: ArrayLike, b: ArrayLike = 1) -> Array:
     """Rate X of TFRC (RFC 5348, section 3.1), with t_RTO = 4 R, packets/s.
 
     Args:
-        loss: Rate of loss events (1e-12 to 1).
+        loss: Loss event rate p of TFRC (1e-12 to 1).
         rtt_s: Round-trip time, queueing included, in seconds, or as 200ms (s, 1e-9 to 1e9).
         b: Segments acknowledged by one ACK: 1, as RFC 5348 recommends (1 to 1000).
     """
