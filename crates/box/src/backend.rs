@@ -11,7 +11,7 @@ use super::engine::Engine;
 /// A packet that was sent and did not leave: it was gone already, as the kernel said afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GonePacket {
-    /// Direction in which it went.
+    /// Direction in which the packet went.
     pub direction: Direction,
     /// Length of its IP packet.
     pub len: Bytes,

@@ -10,13 +10,13 @@ pub trait Channel: Backend<Packet = HeldPacket> {
     /// Readable when packets wait.
     fn fds(&self) -> [BorrowedFd<'_>; 2];
 
-    /// Counts packets with errors so far. It may ask the kernel.
+    /// Counts packets with errors so far. Reading the counters may ask the kernel.
     fn error_counters(&mut self) -> ErrorCounters;
 
     /// Counts packets so far whose way was gone when their turn came. The kernel is not asked.
     fn gone(&self) -> u64;
 
-    /// Counts packets of each direction so far. Those neither unqueued nor lost were handed over.
+    /// Counts packets of each direction so far. Packets neither unqueued nor lost were handed over to the box.
     fn passages(&mut self) -> [Passage; 2];
 
     /// Interfaces have come, gone or changed.

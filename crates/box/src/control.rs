@@ -1,7 +1,7 @@
 //! The control socket: a client connects, sends the line `status`, and reads one JSON object to the end.
 //!
-//! The threads that talk to clients never touch the engine. They leave a wish on the publisher, wake it, and wait; the
-//! engine answers between two packets, at most a few times a second.
+//! The threads that talk to clients never touch the engine. Readers leave a wish on the publisher, wake it, and wait;
+//! the engine answers between two packets, at most a few times a second.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -35,7 +35,7 @@ pub const ANSWER: u64 = 64 << 20;
 /// The longest line a client may say: a word and the numbers of some thousand links.
 const LINE: u64 = 8192;
 
-/// The last report.
+/// Report that was made last.
 #[derive(Clone, Debug)]
 struct Latest {
     text: Arc<str>,

@@ -6,8 +6,9 @@
 //! 1. The new process asks for the [`ProcessTerms`]: whether it understands the old one and would do the same. Links
 //!    that cannot be gone on with, or are in the way of new ones, are let go (`release`). Where none is left the new
 //!    process starts afresh: the old one is stopped as by an operator, and traffic passes unqueued in between.
-//! 2. It starts its own watchdog, gives up what it need not do, and says `replace` with the numbers of the links.
-//! 3. The old process stops these links, tells all that they know and passes their descriptors on, a message `link` for
+//! 2. The new process starts its own watchdog, gives up what it need not do, and says `replace` with the numbers of the
+//! links. 3. The old process stops these links, tells all that they know and passes their descriptors on, a message
+//! `link` for
 //!    each, and in a last one, `box`, what they share.
 //! 4. The new one says `ready`, the old one `yours`. If the old one has waited too long it says `mine` and goes on by
 //!    itself, and the new one ends. All links go over, or none.
@@ -339,7 +340,7 @@ impl Predecessor {
         said.map_or(true, |word| word == "yours" || word.is_empty())
     }
 
-    /// Lets the other end.
+    /// Tells the other process that it may end.
     pub fn bye(&self) {
         let _ = (&self.stream).write_all(b"bye\n");
     }
@@ -376,7 +377,7 @@ impl ReleaseRequest {
         Self { stream, links }
     }
 
-    /// Tells how it went.
+    /// Tells the other process how the takeover went.
     pub fn answer(&self, outcome: &anyhow::Result<()>) {
         let words = outcome.as_ref().map_or_else(|error| format!("{error:#}"), |()| "released".to_owned());
         let _ = writeln!(&self.stream, "{words}");
@@ -480,7 +481,7 @@ mod tests {
         // The successor has never read that: to the other end its connection was reset.
         drop(new);
         assert!(!old.has_taken());
-        // Its process hangs, and nobody knows where.
+        // The process of that box hangs, and nobody knows where.
         let (old, _new) = pair();
         assert!(old.has_taken());
     }

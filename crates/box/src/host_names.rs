@@ -1,4 +1,4 @@
-//! Names of hosts to show: from a file of DHCP leases, else their MAC addresses. They decide nothing.
+//! Names of hosts to show: from a file of DHCP leases, else their MAC addresses. These names decide nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -51,7 +51,7 @@ pub struct LeasesFile {
 }
 
 impl LeasesFile {
-    /// Its leases of now; none without a file, or where it cannot be read.
+    /// Present leases of the file; none without a file, or where it cannot be read.
     pub fn look(&mut self, path: Option<&Path>) -> Arc<Leases> {
         let opened = path.and_then(|path| open(path).ok());
         match opened {

@@ -124,8 +124,8 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
     }
 
     /// Takes out all that waits, in the order in which it would have been sent, whatever the rate. The discipline may
-    /// discard some on the way, as on any dequeue. It is of no use afterwards: where it holds a packet back for a
-    /// while, that while is made to pass.
+    /// discard some on the way, as on any dequeue. The discipline is of no use afterwards: where it holds a packet back
+    /// for a time, that time is made to pass.
     pub fn drain(&mut self, mut now: Instant, verdicts: &mut Verdicts<P>) -> VecDeque<P> {
         let inner = self.inner_mut();
         let mut waiting = VecDeque::new();

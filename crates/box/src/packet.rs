@@ -13,8 +13,8 @@ use super::sight::Mark;
 /// Packets with errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ErrorCounters {
-    /// Packets that contradicted themselves. They waited with what else of their user cannot be read; those longer than
-    /// their frame were discarded.
+    /// Packets that contradicted themselves. Malformed packets waited with what else of their user cannot be read;
+    /// packets longer than their frame were discarded.
     pub malformed: u64,
     /// Packets lost before we could see them: the socket was full (packet sockets only).
     pub lost: u64,
@@ -60,7 +60,7 @@ impl Passage {
 pub struct HeldPacket {
     /// The kernel's number for it (NFQUEUE), or zero.
     pub(super) id: u32,
-    /// The direction it came in.
+    /// Direction in which the packet came.
     pub(super) direction: Direction,
     /// Whether the bytes differ from what came in.
     pub(super) dirty: bool,
@@ -143,7 +143,7 @@ impl HeldPacket {
         Self::of_frame(bytes, Direction::Up, &mut ErrorCounters::default()).expect("a whole frame")
     }
 
-    /// The direction it came in.
+    /// Direction in which the packet came.
     #[must_use]
     pub const fn direction(&self) -> Direction {
         self.direction
@@ -170,7 +170,8 @@ const ETHERNET: usize = 14;
 const PADDED: u64 = 46;
 /// Most bytes of a packet that the kernel copies: the rest of a longer one may be missing.
 const COPIED: usize = 65_531;
-/// Protocol of what is no IP or contradicts itself (IANA keeps the number free). It is one flow of its user.
+/// Protocol of what is no IP or contradicts itself (IANA keeps the number free). Such packets are one flow of their
+/// user.
 const UNREADABLE: Proto = Proto(255);
 
 /// Reads the headers of an IP packet that came without its frame, and tells whether they are sound. The length is

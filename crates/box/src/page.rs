@@ -132,7 +132,7 @@ impl Source {
     }
 }
 
-/// Keeps the last hour.
+/// Samples the status again and again, so that the last hour is kept.
 async fn remember(publisher: Arc<StatusPublisher>, history: Arc<History>) {
     let source = Source { publisher, history };
     let mut pace = tokio::time::interval(history::PACE);

@@ -184,8 +184,8 @@ fn to_talking() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives up every capability of this thread: it talks to people only. It becomes this user, and asks for little of the
-/// kernel from now on.
+/// Gives up every capability of this thread: it talks to people only. The process becomes this user, and asks for
+/// little of the kernel from now on.
 pub fn give_up_all(user: Option<Identity>) {
     // Whoever is not root can no longer do this. What is refused was not to be had, or can do no harm alone.
     let _ = caps::clear(None, CapSet::Bounding);

@@ -1,7 +1,7 @@
 //! The 503 responder: sends what [`Http503`] says to clients whose connections to port 80 admission control refused.
 //!
-//! Its packets bear the server's address, so they leave by raw IP sockets. These are bound to the interface of the
-//! users: an answer to a made-up address must not go out into the world.
+//! The answer's packets bear the server's address, so they leave by raw IP sockets. These are bound to the interface of
+//! the users: an answer to a made-up address must not go out into the world.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -63,7 +63,7 @@ pub struct Responder {
     v4: OwnedFd,
     v6: Option<OwnedFd>,
     lan: OsString,
-    /// Whether it answers new connections.
+    /// Whether the responder answers new connections.
     on: bool,
     told: Told,
     last_refused: Option<Instant>,

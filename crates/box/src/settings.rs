@@ -233,7 +233,7 @@ pub struct Settings {
     pub lanes: [LaneSettings; 2],
     /// The largest IP packet of the interfaces: [`Settings::set_mtu`].
     pub mtu: u32,
-    /// Their disciplines as given.
+    /// Disciplines of both directions, as text of the settings.
     pub texts: [String; 2],
     /// Source of packets.
     pub backend: BackendKind,

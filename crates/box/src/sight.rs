@@ -1,6 +1,6 @@
 //! Sight: what every connection does, live, who stalls and why.
 //!
-//! It stands beside the disciplines, so it knows the same whatever queues, and also where nothing does
+//! Sight stands beside the disciplines, so it knows the same whatever queues, and also where nothing does
 //! (`--observe`): it is shown each packet as it comes, as it leaves, and as it is dropped or refused. One of these
 //! belongs to one link.
 //!
@@ -98,7 +98,7 @@ impl Sight {
         Mark { slot: self.table.bucket(&down(direction, header)), came: Micros::default() }
     }
 
-    /// Has that fetched from memory.
+    /// Has the record fetched from memory.
     pub fn fetch(&self, place: Mark) {
         self.table.fetch(place.slot);
     }

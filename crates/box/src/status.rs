@@ -33,8 +33,8 @@ pub struct Status {
     pub down: DirectionStatus,
     /// Direction from the users to the wide network.
     pub up: DirectionStatus,
-    /// Packets that contradicted themselves. They waited with what else of their user cannot be read; those longer than
-    /// their frame were discarded.
+    /// Packets that contradicted themselves. Malformed packets waited with what else of their user cannot be read;
+    /// packets longer than their frame were discarded.
     pub malformed: u64,
     /// Packets that the kernel let through unqueued, because the box read too slowly or its queue was full.
     pub unseen: u64,
@@ -112,8 +112,8 @@ pub struct DirectionStatus {
     #[serde(default)]
     pub lost: u64,
     /// Packets that the queue has sent and that did not leave: they were gone when their turn came, as when a
-    /// firewall's reload drops what waits, or their interface was. They are among those sent, and took no time on the
-    /// link with NFQUEUE.
+    /// firewall's reload drops what waits, or their interface was. These packets are among those sent, and with NFQUEUE
+    /// took no time on the link.
     #[serde(default)]
     pub gone: u64,
     /// State of the discipline.

@@ -11,7 +11,7 @@ use super::rules;
 /// A kernel setting and its value before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sysctl {
-    /// The file that shows it.
+    /// File that shows the setting.
     pub path: PathBuf,
     /// The value before.
     pub before: String,

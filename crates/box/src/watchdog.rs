@@ -1,10 +1,11 @@
 //! A process beside the box that lets traffic pass while the box does not answer: stopped, stuck or swapped out.
 //!
 //! Each loop that handles packets, one a link, writes a sign into a pipe a few times a second. When none has come from
-//! a loop for [`LIMIT`] the watchdog opens the [`Bypass`] of its link; when they come again it closes it. It also looks
-//! after the rules: a firewall's reload may flush them, or append others behind them.
+//! a loop for [`LIMIT`] the watchdog opens the [`Bypass`] of its link; when they come again it closes it. The watchdog
+//! also looks after the rules: a firewall's reload may flush them, or append others behind them.
 //!
-//! It shares nothing with the box but two pipes, is locked in memory, and keeps no more privileges than the box does.
+//! The watchdog shares nothing with the box but two pipes, is locked in memory, and keeps no more privileges than the
+//! box does.
 
 mod process;
 
@@ -51,7 +52,8 @@ const READY: &str = "ready\n";
 /// Message of the watchdog to its box.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WatchdogMessage {
-    /// The answer to one that was late. Its way is closed: what comes in from now on has not gone by.
+    /// The answer to one that was late. The way past the box is closed: packets that come in from now on have not gone
+    /// by.
     Ready,
     /// Traffic has passed by for so long.
     Passed(Duration),
@@ -176,8 +178,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts a watchdog that opens these bypasses, one a link, as this user. It waits for the first sign of life of a
-    /// link before it judges it.
+    /// Starts a watchdog that opens these bypasses, one a link, as this user. The watchdog waits for the first sign of
+    /// life of a link before it judges the link.
     ///
     /// # Errors
     /// If no process can be started.

@@ -17,13 +17,13 @@ pub(crate) struct Clock {
     usual: Option<usize>,
     /// Whether [`Clock::found`] has given the rate.
     told: bool,
-    /// Time at which a packet with the first timestamp would have passed at the earliest, in seconds from `first`. It
-    /// is kept for each rate, as `lead` is, so that nothing is lost before the rate is known.
+    /// Time at which a packet with the first timestamp would have passed at the earliest, in seconds from `first`. A
+    /// base is kept for each rate, as `lead` is, so that nothing is lost before the rate is known.
     base: [Least; 3],
     /// Time from an ACK's passing here until the data it lets go is sent, less `base`.
     lead: [Least; 3],
-    /// Time that [`Clock::react`] gives. It follows from the rate, `base` and `lead`, and is kept because it is asked
-    /// for several times a packet.
+    /// Time that [`Clock::react`] gives. The time follows from the rate, `base` and `lead`, and is kept because it is
+    /// asked for several times a packet.
     reacts: Option<Duration>,
 }
 

@@ -259,7 +259,8 @@ impl Connection {
         Some(Quiet { stall, evidence, row })
     }
 
-    /// A SYN, or the answer to one. Their times give the first round trips, unless one was repeated (Karn's rule).
+    /// A SYN, or the answer to one. Times of the handshake's packets give the first round trips, unless one was
+    /// repeated (Karn's rule).
     fn syn(&mut self, from: usize, p: &Seen<'_>) {
         let h = &mut self.handshake;
         let answer = p.tcp.flags.has(Flags::ACK);

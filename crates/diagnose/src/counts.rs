@@ -91,7 +91,7 @@ impl Counts {
             + self.unknown
     }
 
-    /// Adds those of another.
+    /// Adds the counts of another sender.
     pub fn merge(&mut self, o: &Self) {
         for (to, n) in [
             (&mut self.data, o.data),

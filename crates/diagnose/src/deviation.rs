@@ -6,8 +6,8 @@ use narrows_units::{Duration, SeqNum};
 
 use crate::tolerances::LEAST_RTO;
 
-/// Deviation of round trips, by Linux's rules. It follows up at once and down by a quarter each round trip; a round
-/// trip that is shorter than the mean counts an eighth.
+/// Deviation of round trips, by Linux's rules. The deviation follows up at once and down by a quarter each round trip;
+/// a round trip that is shorter than the mean counts an eighth.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deviation {
     srtt: Duration,

@@ -181,7 +181,7 @@ pub struct ClockEvidence {
     pub due: Duration,
     /// Event that came first; [`First::Nothing`] outside of [`SenderState::Open`], where it does not matter.
     pub first: First,
-    /// Expiries after that.
+    /// Number of expiries of the timer after that event.
     pub expiries: u32,
 }
 

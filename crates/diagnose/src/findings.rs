@@ -143,7 +143,7 @@ pub enum Repair {
     AfterTimeout,
     /// ACKs that told of a loss (RFC 5681, section 3.2; RFC 6675; RFC 8985).
     FastRetransmit,
-    /// Further segments of that recovery.
+    /// Further segments of a recovery that ACKs began.
     Recovery,
     /// A tail-loss probe (RFC 8985, section 7).
     Probe,
@@ -235,7 +235,7 @@ pub struct Event {
     pub repair: Repair,
     /// The repair was not seen, but follows from what was.
     pub inferred: bool,
-    /// How sure that is.
+    /// Certainty of the verdict.
     pub certainty: Certainty,
     /// Where what it repairs was lost.
     pub lost: Place,
@@ -246,7 +246,7 @@ pub struct Event {
 /// A time without progress.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stall {
-    /// The last progress before it.
+    /// Time of the last progress before the stall.
     #[serde(rename = "from_s", serialize_with = "seconds")]
     pub from: Instant,
     /// The progress that ended it, or the end of what was seen.

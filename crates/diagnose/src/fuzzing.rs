@@ -1,4 +1,4 @@
-//! The body of the fuzz target `diagnose`. It stands here so that ordinary tests run it too.
+//! The body of the fuzz target `diagnose`. The target stands here so that ordinary tests run it too.
 
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::Reader;

@@ -77,7 +77,7 @@ pub fn judge_repair(e: &RepairEvidence) -> &'static RepairRow {
 /// Rows at the head of [`REPAIRS`] that ask neither for the sender's clock nor for the times of several ACKs.
 const EARLY_ROWS: usize = 17;
 
-/// Finds it among the others.
+/// Finds the row among those behind the first [`EARLY_ROWS`].
 pub(crate) fn judge_late(e: &RepairEvidence) -> &'static RepairRow {
     first(&REPAIRS[EARLY_ROWS..], e)
 }
@@ -707,7 +707,7 @@ fn loses(e: &RepairEvidence) -> bool {
     e.sender.losses == Some(true)
 }
 
-/// Its clock is known.
+/// Whether the sender's clock is known.
 fn clock(e: &RepairEvidence) -> bool {
     e.clock.is_some()
 }

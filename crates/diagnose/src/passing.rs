@@ -14,9 +14,9 @@ use crate::tolerances::{
 /// Packets of other connections in a silence, of the direction in which it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Others {
-    /// Connections that had any.
+    /// Number of other connections that had a packet.
     pub connections: u32,
-    /// Packets of them all.
+    /// Number of packets of all these connections.
     pub packets: u32,
     /// Packets of the one that had most.
     pub most: u32,

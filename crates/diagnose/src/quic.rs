@@ -50,14 +50,14 @@ impl QuicStall {
 /// One QUIC connection whose beginning was seen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuicReport {
-    /// The end that opened it.
+    /// End that opened the connection.
     pub client: End,
     /// The end that was called.
     pub server: End,
-    /// The first packet.
+    /// Time of the first packet.
     #[serde(rename = "from_s", serialize_with = "seconds")]
     pub from: Instant,
-    /// The last packet.
+    /// Time of the last packet.
     #[serde(rename = "to_s", serialize_with = "seconds")]
     pub to: Instant,
     /// Datagrams of the client, and of the server.

@@ -71,10 +71,10 @@ pub struct FlowReport {
     pub closed: bool,
     /// The connection ended by a RST.
     pub reset: bool,
-    /// The first packet.
+    /// Time of the first packet.
     #[serde(rename = "from_s", serialize_with = "seconds")]
     pub from: Instant,
-    /// The last packet.
+    /// Time of the last packet.
     #[serde(rename = "to_s", serialize_with = "seconds")]
     pub to: Instant,
     /// Packets of both directions.

@@ -925,7 +925,7 @@ impl Sender {
         &mut self.timing
     }
 
-    /// Findings about it.
+    /// Findings about this sender.
     pub(crate) fn findings(&self) -> &Findings {
         &self.findings
     }

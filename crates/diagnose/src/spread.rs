@@ -44,7 +44,7 @@ impl Spread {
         self.least = Some(self.least.map_or(trip, |least| least.min(trip)));
     }
 
-    /// Adds those of another.
+    /// Adds the samples of another.
     pub(crate) fn merge(&mut self, other: &Self) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);

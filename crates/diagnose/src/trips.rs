@@ -1,9 +1,9 @@
 //! Round trips as they are seen from the point of capture, and the sender's timer as far as it can be known from them.
 //!
 //! A round trip has two halves: from the capture to the receiver and back (a segment until its ACK), and from the
-//! capture to the sender and back (an ACK until what it lets go). Their sum is what the sender measures. The timer is
-//! that of RFC 6298, with the floor that the flow's own timeouts show: 200 ms in Linux, 1 s in the RFC; where the
-//! sender's clock is known, with Linux's deviation.
+//! capture to the sender and back (an ACK until what it lets go). The sum of the two halves is what the sender
+//! measures. The timer is that of RFC 6298, with the floor that the flow's own timeouts show: 200 ms in Linux, 1 s in
+//! the RFC; where the sender's clock is known, with Linux's deviation.
 
 use narrows_units::{Duration, Instant, SeqNum};
 
@@ -203,8 +203,8 @@ impl Trips {
         }
     }
 
-    /// The handshake's round trip to the receiver: a SYN until its SYN-ACK, or a SYN-ACK until its ACK. It counts as
-    /// long as there is no sample of data.
+    /// The handshake's round trip to the receiver: a SYN until its SYN-ACK, or a SYN-ACK until its ACK. The sample
+    /// counts as long as there is none of data.
     pub(crate) fn handshake(&mut self, half: Duration) {
         if self.receiver.is_none() {
             self.time_receiver(half);

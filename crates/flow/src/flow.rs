@@ -1,7 +1,7 @@
 //! Record of one flow: what is kept, and what can be asked. What a packet changes in it is in [`crate::packets`].
 //!
-//! Source: TAQ (EuroSys 2014), the per-flow record of section 3.3. Its parts keep their own invariants: [`Epoch`],
-//! [`Sequence`], [`RoundTrip`], [`Handshake`].
+//! Source: TAQ (EuroSys 2014), the per-flow record of section 3.3. The parts of a flow keep their own invariants:
+//! [`Epoch`], [`Sequence`], [`RoundTrip`], [`Handshake`].
 //!
 //! Times inside a record are 32-bit and wrap: microseconds for what lasts seconds, units of 2^20 ns ([`Coarse`]) for
 //! what lasts days.

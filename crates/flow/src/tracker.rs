@@ -16,7 +16,7 @@ use crate::table::{Expected, Likely, Table};
 use crate::times::Coarse;
 use crate::wheel::Wheel;
 
-/// A flow's slot in the table, below its capacity. It stays the flow's own while the flow has packets waiting.
+/// A flow's slot in the table, below its capacity. The id stays the flow's own while the flow has packets waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
 
@@ -299,7 +299,7 @@ impl Tracker {
         }
     }
 
-    /// Counts each flow as of `now`. It takes time in proportion to the table: for about once a second.
+    /// Counts each flow as of `now`. Counting takes time in proportion to the table: call it about once a second.
     pub fn census(&mut self, now: Instant) -> Census {
         let mut c = Census { pools: self.active.pools(), ..Census::default() };
         for slot in 0..self.table.slots.len() {
@@ -507,7 +507,7 @@ impl Tracker {
     pub(crate) const fn capacity(&self) -> usize {
         self.table.capacity()
     }
-    /// Memory reserved by the table. It never grows.
+    /// Memory reserved by the table. The number never grows.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.table.memory()
     }

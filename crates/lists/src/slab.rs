@@ -62,7 +62,7 @@ impl<T> Slab<T> {
         at
     }
 
-    /// Takes a record out. Its index must be in use.
+    /// Takes a record out. The index must be in use.
     #[inline]
     pub fn remove(&mut self, at: u32) -> T {
         match core::mem::replace(&mut self.cells[at as usize], Cell::Free(self.free)) {

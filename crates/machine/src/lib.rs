@@ -1,8 +1,8 @@
 //! Virtual machines with a clock of their own.
 //!
-//! A [`Machine`] runs one shell script under a stock kernel in qemu, by plain emulation. Its clock counts executed
-//! instructions, one a nanosecond, and jumps over idleness (qemu's `-icount shift=0,sleep=off`). A host that is busy
-//! makes such a machine slower for the person who waits, and changes nothing that happens inside: the same
+//! A [`Machine`] runs one shell script under a stock kernel in qemu, by plain emulation. The machine's clock counts
+//! executed instructions, one a nanosecond, and jumps over idleness (qemu's `-icount shift=0,sleep=off`). A host that
+//! is busy makes such a machine slower for the person who waits, and changes nothing that happens inside: the same
 //! [`Guest`], kernel and seed give the same bytes on any host.
 //!
 //! What had to be fixed for that:

@@ -184,8 +184,8 @@ pub fn throughput_ratio(phi: f64, beta: f64) -> Result<f64> {
     Ok((1.0 / (beta * (1.0 + buffer(phi)?))).max(1.0))
 }
 
-/// `lambda beta + 1 - lambda`: the mean factor of a flow that loses at the share `lambda` of the congestion events. It
-/// takes the place of `beta` where flows are not synchronised (section VI).
+/// `lambda beta + 1 - lambda`: the mean factor of a flow that loses at the share `lambda` of the congestion events. The
+/// mean factor takes the place of `beta` where flows are not synchronised (section VI).
 ///
 /// # Errors
 /// A factor not in 0 <= beta < 1; a share not in 0 < lambda <= 1.

@@ -225,8 +225,8 @@ impl Control {
         Ok(rest.is_finite().then_some(rest))
     }
 
-    /// The states from `start` on, `start` first. It ends where a number is no longer finite: an unstable loop has run
-    /// away.
+    /// The states from `start` on, `start` first. The simulation ends where a number is no longer finite: an unstable
+    /// loop has run away.
     ///
     /// # Errors
     /// As [`Control::equilibrium`].

@@ -112,7 +112,7 @@ pub struct Settings {
     /// The timer before it is backed off, epochs; 1 to 10^6. Stage `k` is idle for `2^k T0 - 1` epochs.
     pub t0_epochs: f64,
     /// A wait before the timer's, epochs, 1 to 10^6, after which a packet is sent and nothing backed off: a tail loss
-    /// probe (RFC 8985). It is a stage of its own before the others.
+    /// probe (RFC 8985). The probe is a stage of its own before the others.
     pub probe_epochs: Option<f64>,
     /// Event that ends a back-off.
     pub backoff_ends: BackoffUntil,

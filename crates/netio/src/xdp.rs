@@ -1,8 +1,9 @@
 //! AF_XDP (Documentation/networking/af_xdp.rst): frames of an interface in memory shared with the kernel, taken by a
 //! program in the driver before the kernel's own stack sees them. Linux 5.9.
 //!
-//! Which frames the program hands over, and that it does so only while we show life, is [`Gate`]'s. It is attached by a
-//! link to which this process has the only descriptor: the kernel detaches it when the process ends, however it does.
+//! Which frames the program hands over, and that it does so only while we show life, is [`Gate`]'s. The program is
+//! attached by a link to which this process has the only descriptor: the kernel detaches it when the process ends,
+//! however it does.
 //!
 //! No crate is used: `xsk-rs` needs libxdp at build time, `xdpilone` (EUPL) has a licence that binds more than ours.
 

@@ -20,11 +20,11 @@ use crate::{Backlog, Ppm, Reason};
 pub struct Counters {
     /// Packets that arrived to be queued.
     pub arrived: u64,
-    /// Their bytes.
+    /// Bytes that arrived.
     pub arrived_bytes: Bytes,
     /// Packets sent.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes that were sent.
     pub sent_bytes: Bytes,
     /// TCP and UDP payload bytes sent that were not retransmissions, where the discipline can tell; else zero.
     pub goodput_bytes: Bytes,
@@ -60,7 +60,7 @@ impl Counters {
     pub fn drop_for(&mut self, reason: Reason) {
         self.dropped[reason as usize] += 1;
     }
-    /// All drops.
+    /// Number of all drops, for whatever reason.
     #[must_use]
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
@@ -80,13 +80,13 @@ pub struct ClassReport {
     /// Counts of the class, if it keeps them.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub counters: Option<Counters>,
-    /// Its share of the link, if it has a fixed one or one that sets itself.
+    /// Share of the link that the class has, if it has a fixed one or one that sets itself.
     #[cfg_attr(
         feature = "serde",
         serde(default, skip_serializing_if = "Option::is_none", with = "json::share")
     )]
     pub share: Option<Ppm>,
-    /// Its flows have at most so many packets of data, if that is what makes the class.
+    /// Most packets of data that a flow of the class has, if that is what makes the class.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub up_to_packets: Option<u32>,
 }
@@ -137,7 +137,7 @@ pub struct Report {
     pub name: Cow<'static, str>,
     /// Counts since the start.
     pub counters: Counters,
-    /// Everything that waits.
+    /// Packets and bytes that wait.
     pub backlog: Backlog,
     /// Backlog by class.
     pub classes: Vec<ClassReport>,

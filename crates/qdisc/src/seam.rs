@@ -106,8 +106,8 @@ pub trait ReversePath<P: Packet> {
         None
     }
 
-    /// Number of packets that are kept, of either direction. They are no part of the backlog: they do not load this
-    /// link.
+    /// Number of packets that are kept, of either direction. Held packets are no part of the backlog, because they do
+    /// not load this link.
     fn held(&self) -> usize {
         0
     }
@@ -123,9 +123,9 @@ pub trait Manage {
     /// once a second.
     fn report(&mut self, now: Instant) -> Report;
 
-    /// Does as `settings` say from now on, on this link, and keeps what waits and what it knows. They are those of any
-    /// discipline ([`Spec::settings`](crate::Spec::settings)): each looks for its own type. `false` if it cannot: then
-    /// nothing has changed, and the driver moves what waits to a new discipline.
+    /// Does as `settings` say from now on, on this link, and keeps what waits and what it knows. The settings are those
+    /// of any discipline ([`Spec::settings`](crate::Spec::settings)): each discipline looks for its own type. `false`
+    /// if it cannot: then nothing has changed, and the driver moves what waits to a new discipline.
     fn reconfigure(&mut self, now: Instant, settings: &dyn Any, link: &ShaperConfig) -> bool;
 
     /// Knowledge of flows and users, for a discipline of its kind in another process that takes its place; packets

@@ -385,7 +385,7 @@ impl<S> Users<S> {
         }
     }
 
-    /// Charges the user that was chosen last for what it was sent. It may have nothing waiting by now.
+    /// Charges the user that was chosen last for what it was sent. The user may have nothing waiting by now.
     pub fn charge(&mut self, now: Instant, cost: i32) {
         self.charge_with(now, cost, |_| ());
     }

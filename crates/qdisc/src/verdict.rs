@@ -93,7 +93,7 @@ pub type Verdicts<P> = Vec<Verdict<P>>;
 pub struct Backlog {
     /// Packets.
     pub packets: usize,
-    /// Their IP lengths together.
+    /// IP lengths of these packets together.
     pub bytes: Bytes,
 }
 

@@ -8,7 +8,7 @@ use narrows_units::Duration;
 
 mod presets;
 
-/// How much TLS says in each flight, bytes. Both ends of a connection are told the same.
+/// How much TLS says in each flight, bytes. Both ends of a connection must be given the same handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// ClientHello.

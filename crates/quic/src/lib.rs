@@ -10,9 +10,9 @@
 //! What is left out: flow control (windows of today's stacks are beyond what a thin link holds), migration, Retry,
 //! 0-RTT, key updates, ECN validation, and the packet numbers that stacks skip against optimistic acknowledgments.
 //!
-//! Congestion avoidance is that of `narrows-tcp`: one copy of NewReno and CUBIC serves both. It counts in packets and
-//! in floats that only add, multiply and divide, so a run gives the same bytes on every machine; all else here is whole
-//! numbers.
+//! Congestion avoidance is that of `narrows-tcp`: one copy of NewReno and CUBIC serves both. Congestion control counts
+//! in packets and in floats that only add, multiply and divide, so a run gives the same bytes on every machine; all
+//! else here is whole numbers.
 
 #![forbid(unsafe_code)]
 

@@ -26,7 +26,7 @@ pub struct Paper {
     pub title: String,
     /// Authors of the paper.
     pub authors: String,
-    /// Where and when it appeared.
+    /// Place and year in which the paper appeared.
     pub venue: String,
     /// Points the paper leaves open, and what was chosen there.
     #[serde(default)]
@@ -344,7 +344,7 @@ impl Figure {
 }
 
 impl ChartSpec {
-    /// The file it is of.
+    /// Scenario file that the chart draws.
     #[must_use]
     pub fn file<'a>(&'a self, figure: &'a Figure) -> &'a str {
         if self.file.is_empty() { figure.files.first().map_or("", String::as_str) } else { &self.file }

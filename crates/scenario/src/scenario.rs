@@ -46,8 +46,8 @@ pub struct Scenario {
     pub probes: Probes,
     /// Settings that only the lab reads.
     pub lab: LabSettings,
-    /// The canonical text: the settings of this point alone, keys in order, variables and sweeps put in. It reads as a
-    /// scenario file by itself.
+    /// The canonical text: the settings of this point alone, keys in order, variables and sweeps put in. The text reads
+    /// as a scenario file by itself.
     pub text: String,
     /// SHA-256, in hex, of all that decides a run but the seed and the program: for keeping and finding results. Name
     /// and `about` do not count; the contents of files the scenario names do.

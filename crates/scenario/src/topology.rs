@@ -62,7 +62,7 @@ pub struct Link {
     pub back: Option<usize>,
     /// Rate of the transmitter: of one whose rate changes the mean of its trace, or the first of its rates.
     pub rate: Rate,
-    /// When it sends.
+    /// Times at which the link sends: a rate, a trace, steps.
     pub service: Service,
     /// Shaper at the entrance of the queue.
     pub shaping: Shaping,
@@ -116,8 +116,8 @@ pub enum Loss {
     },
 }
 
-/// Hosts alike, each with a link of its own to a node. That link has no overhead, loses nothing, and its queue is as
-/// long as need be, both ways.
+/// Hosts alike, each with a link of its own to a node. A host's own link has no overhead, loses nothing, and its queue
+/// is as long as need be, both ways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hosts {
     /// Name in the file.

@@ -42,7 +42,7 @@ pub struct Traffic {
     pub web: Web,
     /// QUIC at both ends, where that carries it.
     pub quic: narrows_quic::Config,
-    /// When it begins.
+    /// Time at which the traffic begins.
     pub start: Duration,
     /// When it ends, at most the duration: no new transfers then, endless ones stop.
     pub stop: Duration,
@@ -229,7 +229,7 @@ impl Traffic {
         self.kind.users()
     }
 
-    /// Whether it has no connections.
+    /// Whether the traffic has datagrams and no connections.
     #[must_use]
     pub const fn is_datagrams(&self) -> bool {
         matches!(self.kind, TrafficKind::Udp { .. } | TrafficKind::Calls { .. })

@@ -2,9 +2,9 @@
 //!
 //! A congestion control cannot set a timer. The kernel program (`bpf/is.bpf.c`) therefore tells of a connection whose
 //! data wait for their slots, through a ring buffer; the driver borrows the process's socket (`pidfd_getfd`) and pushes
-//! it at each slot, by an option that makes TCP look at its queue again and changes nothing. It gives the socket back
-//! as soon as nothing waits, at the latest after the first round trip. Idle, it wakes ten times a second, to say that
-//! it lives.
+//! it at each slot, by an option that makes TCP look at its queue again and changes nothing. The driver gives the
+//! socket back as soon as nothing waits, at the latest after the first round trip. Idle, it wakes ten times a second,
+//! to say that it lives.
 //!
 //! A borrowed socket that its process closes sends its FIN when it is given back: right after its last data. Should the
 //! driver be killed, the kernel closes what it had borrowed. A process that writes and closes at once is quicker than
@@ -197,7 +197,7 @@ impl SpreadingDriver {
         }
     }
 
-    /// Takes on who wants it.
+    /// Takes on connections that ask to be driven.
     fn take(&mut self) -> anyhow::Result<()> {
         let events = self.ring.consume()?;
         for wanted in events.iter().filter_map(|e| Wanted::parse(e)) {

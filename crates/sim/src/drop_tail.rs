@@ -18,7 +18,7 @@ use crate::packet::PayloadKind;
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     came: Instant,
-    /// When its sending ends. It begins when that of the one before ends.
+    /// When its sending ends. The sending begins when that of the packet before ends.
     ends: Instant,
     len: u32,
     kind: PayloadKind,

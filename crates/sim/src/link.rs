@@ -24,7 +24,7 @@ pub struct LinkCounters {
     pub arrived: u64,
     /// Packets that reached the far end or are on their way there.
     pub sent: u64,
-    /// Bytes of those that came.
+    /// Bytes of the packets that came.
     pub arrived_bytes: u64,
     /// Bytes of those that were sent.
     pub sent_bytes: u64,

@@ -19,9 +19,9 @@ pub(crate) struct Label {
     pub(crate) flow: FlowId,
     /// Tells a connection from an earlier one in the same place.
     pub(crate) generation: u32,
-    /// Host it left.
+    /// Host that sent the packet.
     pub(crate) src: HostId,
-    /// Host it goes to.
+    /// Host that the packet goes to.
     pub(crate) dst: HostId,
     /// Place of its route.
     pub(crate) route: RouteId,
@@ -33,7 +33,7 @@ pub(crate) struct Label {
     pub(crate) kind: PayloadKind,
     /// Ports of the host it left and of the one it goes to.
     pub(crate) ports: (u16, u16),
-    /// The codepoint it leaves with.
+    /// Codepoint (DSCP) with which the packet leaves.
     pub(crate) dscp: Dscp,
 }
 

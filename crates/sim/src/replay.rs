@@ -21,9 +21,10 @@ use narrows_wire::{FlowKey, Header};
 /// A recorded packet on its way to the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it came. One that came before its predecessor, as clocks may have it, comes together with it.
+    /// Time at which the packet came. One that came before its predecessor, as clocks may have it, comes together with
+    /// it.
     pub at: Instant,
-    /// Which way it goes.
+    /// Direction in which the packet goes.
     pub direction: Direction,
     /// The packet.
     pub header: Header,

@@ -1,5 +1,5 @@
 //! Shortest remaining processing time (Schrage 1968): the transfer with the fewest bytes left goes first. No order of
-//! service has a lower mean time, if senders send what they are let and nothing waits for anything but the link. It
+//! service has a lower mean time, if senders send what they are let and nothing waits for anything but the link. SRPT
 //! needs to know what no queue can see, how much each transfer has left, so only the simulator has it: the bound that
 //! others are measured by.
 //!

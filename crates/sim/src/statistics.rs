@@ -1,5 +1,5 @@
-//! The few statistics results are made of. They are as the lab computes them, so that a figure of a simulation and one
-//! of a kernel's run mean the same.
+//! The few statistics results are made of. These statistics are computed as the lab does, so that a figure of a
+//! simulation and one of a kernel's run mean the same.
 
 /// The value below which a share `q` of a sorted list lies, between two by interpolation; `None` of nothing.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
@@ -53,7 +53,7 @@ const PARTS: u32 = 7;
 const PART_COUNT: u64 = 1 << PARTS;
 
 /// How often which value came, in buckets whose width is a 128th of the next lower power of two: values below 128 are
-/// kept as they are. It is as long as the largest value needs, some 30 kB for hours in nanoseconds.
+/// kept as they are. The histogram is as long as the largest value needs, some 30 kB for hours in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,

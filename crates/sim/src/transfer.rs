@@ -10,7 +10,7 @@ use crate::tls::TlsSizes;
 pub(crate) struct Transfer {
     /// The host with the data.
     pub(crate) from: HostId,
-    /// The host that takes it.
+    /// Host that receives the transfer.
     pub(crate) to: HostId,
     /// Size of the object; `u64::MAX` for a flow that does not end.
     pub(crate) size: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Transfer {
     pub(crate) user: u32,
     /// When the first connection for it was opened, if that was an earlier one.
     pub(crate) first_attempt: Option<Instant>,
-    /// Connections for it that failed.
+    /// Number of connections for the transfer that failed.
     pub(crate) retries: u32,
     /// Number that the application gave the transfer.
     pub(crate) tag: u32,

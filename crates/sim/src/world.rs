@@ -21,7 +21,7 @@ use crate::probe::{PartEnd, ProbePlan, Probes, Sight};
 use crate::request::Request;
 use crate::transfer::{Happened, Transfer};
 
-/// An application. It is called with the world it lives in.
+/// An application. An application is called with the world it lives in.
 pub(crate) trait App {
     /// The run begins; `me` is the application's place, for timers and transfers.
     fn start(&mut self, world: &mut World, me: AppId);

@@ -1,4 +1,5 @@
-//! Congestion controls. They are separate from start-ups, and each has two outputs: a window and a pacing rate.
+//! Congestion controls. Congestion controls are separate from start-ups, and each has two outputs: a window and a
+//! pacing rate.
 
 use narrows_units::{Duration, Instant, Rate};
 

@@ -5,7 +5,7 @@
 //! enum and not `dyn`: a sender calls several of these methods for each segment, and the defaults, which do nothing,
 //! cost nothing this way.
 
-/// Defines a trait and implements it for an enum. The variants after `in place` hold their value itself. Those after
+/// Defines a trait and implements it for an enum. The variants after `in place` hold their value itself. Variants after
 /// `boxed` hold an `Option<Box<_>>`, to which the functions `update` and `read` of the module in parentheses give
 /// access.
 macro_rules! dispatched {

@@ -1,4 +1,4 @@
-//! The body of the fuzz target. It stands here so that ordinary tests run it too, with pseudo-random bytes.
+//! The body of the fuzz target. The target stands here so that ordinary tests run it too, with pseudo-random bytes.
 
 use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, SackBlocks, TcpHeader};

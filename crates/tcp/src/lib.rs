@@ -1,7 +1,7 @@
 //! A TCP end host without sockets: segments and instants go in; segments, events and a wake-up time come out.
 //!
-//! The host knows neither clock nor network. Its driver, which may be the simulator, a test or a fuzzer, gives it the
-//! segments that arrive and wakes it when it asked to be woken; see [`Endpoint`].
+//! The host knows neither clock nor network. The driver of an end, which may be the simulator, a test or a fuzzer,
+//! gives it the segments that arrive and wakes it when it asked to be woken; see [`Endpoint`].
 
 #![forbid(unsafe_code)]
 

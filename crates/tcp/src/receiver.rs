@@ -34,7 +34,7 @@ pub(crate) struct Received {
     pub(crate) delivered: u64,
     /// The peer's FIN is in order now, so nothing follows.
     pub(crate) fin: bool,
-    /// When to acknowledge it.
+    /// Time at which the segment is to be acknowledged.
     pub(crate) ack: AckTime,
 }
 

@@ -122,10 +122,10 @@ impl TimerTable {
 #[derive(Clone, Copy)]
 struct Ack<'a> {
     tcp: &'a TcpHeader,
-    /// snd_una before and after it.
+    /// snd_una before and after the ACK.
     una: u64,
     end: u64,
-    /// Segments in flight before it.
+    /// Segments in flight before the ACK.
     flight: u32,
 }
 

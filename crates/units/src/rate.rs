@@ -14,7 +14,7 @@ use crate::Duration;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bytes(pub u64);
 
-/// A rate in bits per second. It is never zero, because nothing could be sent at such a rate in any time.
+/// A rate in bits per second. A rate is never zero, because nothing could be sent at such a rate in any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 

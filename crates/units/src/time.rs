@@ -1,4 +1,4 @@
-//! Points in time and spans of time, in nanoseconds. Their sums, differences and products saturate.
+//! Points in time and spans of time, in nanoseconds. Sums, differences and products of times saturate.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};

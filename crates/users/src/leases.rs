@@ -82,7 +82,7 @@ impl Leases {
         self.names.len()
     }
 
-    /// Whether there is no name.
+    /// Whether the leases have no name at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()

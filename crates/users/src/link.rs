@@ -102,7 +102,7 @@ impl Learned {
         if self.seen.is_empty() { None } else { self.seen.get(&address).map(|seen| seen.0) }
     }
 
-    /// Forgets all.
+    /// Forgets all addresses.
     pub fn clear(&mut self) {
         self.seen.clear();
         self.of.clear();

@@ -138,7 +138,7 @@ impl PrefixTable {
         self.ranges.get(after.checked_sub(1)?)?.1
     }
 
-    /// Whether there are none.
+    /// Whether there are no prefixes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ranges.is_empty()

@@ -5,7 +5,7 @@
 //! flow label, don't-fragment on IPv4.
 //!
 //! A header may contradict itself: a simulator may say 40 bytes for a segment with timestamps. The packet never does.
-//! It is as long as its headers and payload, and follows `len` only where both can be true.
+//! A built packet is as long as its headers and payload, and follows `len` only where both can be true.
 
 use core::net::IpAddr;
 use core::num::NonZeroU16;

@@ -69,7 +69,7 @@ pub enum CaptureErrorKind {
     NotACapture([u8; 4]),
     /// An unknown major version.
     Version(u16),
-    /// The file ends inside this.
+    /// The file ends inside this part.
     EndsInside(&'static str),
     /// A length or a count is out of its range.
     Range {

@@ -1,4 +1,5 @@
-//! The body of the fuzz target `capture`. It stands here so that ordinary tests run it too, with pseudo-random bytes.
+//! The body of the fuzz target `capture`. The target stands here so that ordinary tests run it too, with pseudo-random
+//! bytes.
 
 use crate::capture::{Reader, Writer};
 use crate::{Header, build, parse};

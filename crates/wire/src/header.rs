@@ -72,7 +72,7 @@ impl SackBlocks {
     pub const fn len(&self) -> usize {
         self.count as usize
     }
-    /// Whether there is none.
+    /// Whether there is no block.
     #[must_use]
     #[inline]
     pub const fn is_empty(&self) -> bool {

@@ -1,8 +1,8 @@
 //! File of flows that a box leaves for the next start when it stops. Traffic passes unqueued in between, so no
 //! packets are in it.
 //!
-//! It is left where the next start is said to come (`--replace`), as when a service manager restarts the box. It names
-//! users' addresses: only its owner may read it, and it is gone once read.
+//! It is left where the next start is said to come (`--replace`), as when a service manager restarts the box. The file
+//! names users' addresses: only its owner may read it, and it is gone once read.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

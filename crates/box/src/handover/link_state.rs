@@ -119,7 +119,7 @@ impl LinkState {
         Self { numbers, lanes: state.each_ref().map(lane) }
     }
 
-    /// The state that was told.
+    /// State of the link that the other process told.
     #[must_use]
     pub fn state(self) -> EngineState<HeldPacket> {
         self.lanes.map(|lane| LaneState {

@@ -28,14 +28,15 @@ pub enum Order {
     Know {
         /// Hosts on the users' side.
         hosts: Arc<UserHosts>,
-        /// Names of these and others.
+        /// Names of hosts, these users' and others'.
         names: Arc<HostNames>,
     },
     /// Stop between two packets and tell all that is known; go on unless it is taken.
     HandOver {
         /// Receiver of what is told.
         answer: SyncSender<Handed>,
-        /// Word that it was taken. The giver of the order alone decides: silence says no.
+        /// Channel on which the loop says that the order was taken. The giver of the order alone decides: silence says
+        /// no.
         taken: Receiver<()>,
     },
 }
@@ -52,12 +53,12 @@ impl Orders {
         Self { orders, wake }
     }
 
-    /// Readable when there is one.
+    /// Descriptor that is readable when an order waits.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// The next one, without waiting. A giver that is gone orders to stop.
+    /// Next order, without waiting. A giver that is gone orders to stop.
     pub fn next(&self) -> Option<Order> {
         let _ = self.wake.read();
         match self.orders.try_recv() {

@@ -28,7 +28,7 @@ struct Flow {
 /// The box at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Sample {
-    /// Seconds since it was started.
+    /// Seconds since the box was started.
     at_s: f64,
     down: Flow,
     up: Flow,

@@ -119,7 +119,8 @@ pub fn table(chain: &str) -> String {
     chain.to_lowercase()
 }
 
-/// The sets of chains that our tables have, of each family. Their names are ours: nobody else's rules need be read.
+/// The sets of chains that our tables have, of each family. The names of these tables are ours, so nobody else's rules
+/// need be read.
 const PLACES: [(Family, &[&str]); 3] = [
     (Family::Inet, &["forward"]),
     (Family::Inet, &["forward", "input", "output"]),

@@ -173,7 +173,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// An empty one.
+    /// An empty book.
     pub fn new(now: Instant) -> Self {
         Self {
             now,
@@ -258,7 +258,7 @@ impl Book {
         Some(moved)
     }
 
-    /// User at that place.
+    /// User at this place of the book.
     pub fn name(&self, user: u32) -> User {
         self.users.get(user as usize).map_or(User::STRANGERS, |u| u.user)
     }

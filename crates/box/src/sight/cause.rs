@@ -9,7 +9,7 @@ pub enum Cause {
     Told(Told),
     /// Admission control kept the connection back.
     HeldAtAdmission,
-    /// A QUIC connection asked more than once and got no answer. Its packets do not show why.
+    /// A QUIC connection asked more than once and got no answer. The end's packets do not show why.
     Starved,
 }
 

@@ -1,6 +1,6 @@
-//! One direction of a connection: its data, and what the other end says of that. It fills the evidence of
-//! `narrows diagnose` and asks its tables; what a record of constant size cannot know is `None` there. Sources:
-//! RFC 6298 (timer, samples), RFC 2883 (DSACK), RFC 9293 (keep-alives, probes of a closed window).
+//! One direction of a connection: its data, and what the other end says of that. Each half fills the evidence of
+//! `narrows diagnose` and asks its tables; what a record of constant size cannot know is `None` there. Sources: RFC
+//! 6298 (timer, samples), RFC 2883 (DSACK), RFC 9293 (keep-alives, probes of a closed window).
 
 use narrows_diagnose::Repair;
 use narrows_diagnose::evidence::{

@@ -119,7 +119,7 @@ impl Record {
         self.flags.has(Record16::OPENED) && !self.flags.has(Record16::OVER)
     }
 
-    /// Has it fetched from memory.
+    /// Has the record fetched from memory.
     pub fn fetch(&self) {
         prefetch(&self.key);
         self.halves.iter().for_each(prefetch);

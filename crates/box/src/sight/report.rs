@@ -24,7 +24,8 @@ const TOLD: usize = 40;
 pub struct SightJson {
     /// The last quarter of an hour, in one line.
     pub words: String,
-    /// Connections by state: `opening`, `moving`, `waiting`, `stalled`, `idle`. Their sum is all connections.
+    /// Connections by state: `opening`, `moving`, `waiting`, `stalled`, `idle`. The sum of the states is all
+    /// connections.
     pub states: std::collections::BTreeMap<String, u32>,
     /// Mean wait of a packet with data in the box's queue, in the last second: down, up.
     pub turn_s: [f64; 2],
@@ -86,7 +87,7 @@ pub struct CauseJson {
     pub quarter_share: f64,
     /// Stalls that ended since the start.
     pub total: u64,
-    /// Their lengths together, over all connections.
+    /// Lengths of these stalls together, over all connections.
     pub total_s: f64,
 }
 
@@ -104,7 +105,7 @@ pub struct LostJson {
 /// User with the name that people are told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedUser {
-    /// Its address, prefix or circuit.
+    /// Address, prefix or circuit of the user.
     pub user: String,
     /// Name of the host, where it is known.
     pub name: Option<String>,
@@ -130,7 +131,7 @@ pub struct UserJson {
     pub bytes: [u64; 2],
     /// Time of the last quarter of an hour in which any of its connections stalled.
     pub stalled_s: f64,
-    /// Longest stall of that time.
+    /// Longest stall of the user in that time.
     pub longest_s: f64,
     /// The cause of most of that.
     pub cause: Option<String>,
@@ -189,7 +190,7 @@ pub struct StallJson {
     pub outstanding: u8,
     /// Time in which its packets waited for their turn in the box before it, seconds.
     pub waited_here_s: f64,
-    /// Whether progress ended it.
+    /// Whether progress ended the stall.
     pub ended: bool,
 }
 
@@ -212,7 +213,7 @@ impl From<&Histogram> for HistogramJson {
 }
 
 impl Sight {
-    /// All of it, at `now`. `name` tells who a user is.
+    /// Report of all connections and users, at `now`. `name` tells who a user is.
     #[must_use]
     pub fn report<N: Into<NamedUser>>(&mut self, now: Instant, name: impl Fn(User) -> N) -> SightJson {
         let named = |user: User| -> NamedUser { name(user).into() };

@@ -56,7 +56,7 @@ pub struct Now {
     pub causes: [u32; Cause::COUNT],
     /// Time that stalls in progress have lasted; their number is left out.
     pub lasting: Cells,
-    /// The longest, first.
+    /// Stalls, the longest first.
     pub stalls: Vec<Stall>,
     /// Users one of whose connections stalls.
     pub users: u32,

@@ -26,7 +26,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty one.
+    /// An empty table.
     pub fn new(seed: u64) -> Self {
         Self::with_capacity(CAPACITY, seed)
     }

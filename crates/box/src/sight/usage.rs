@@ -13,7 +13,7 @@ pub const WEEK_HOURS: usize = 7 * 24;
 pub struct Traffic {
     /// Bytes that came to the box.
     pub offered: [u64; 2],
-    /// Bytes that left it.
+    /// Bytes that left the box.
     pub delivered: [u64; 2],
     /// Packets with data that left it, and the sum of their waits here.
     packets: u64,

@@ -54,7 +54,7 @@ impl Given {
         TABLE.iter().filter(|row| row.is_flag())
     }
 
-    /// The flag of a row. Its value is checked as the row reads it.
+    /// The flag of a row. The flag's value is checked as the row reads it.
     fn flag(row: &'static OptionRow) -> Arg {
         // Names must last as long as the program.
         let arg = Arg::new(row.name).long(&*row.flag().leak()).help(row.text());

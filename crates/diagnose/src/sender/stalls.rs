@@ -31,7 +31,7 @@ pub(super) struct Pending {
     pub(super) dupacks: u32,
     /// Window that the receiver offered at the last progress, bytes.
     pub(super) window: Option<u32>,
-    /// Segments under way then.
+    /// Segments under way when the silence began.
     pub(super) outstanding: u32,
     /// About how many that is, with what was not seen.
     pub(super) flight: u32,
@@ -94,7 +94,7 @@ pub(super) struct Watch {
     stall: usize,
     /// The end of what was under way.
     end: SeqNum,
-    /// Evidence about it.
+    /// Evidence about the silence.
     silence: SilenceEvidence,
 }
 

@@ -1,7 +1,7 @@
 //! A link in user space: every frame leaves one delay after it came, each way, or is lost by a seeded draw.
 //!
-//! It has no rate of its own: the thin link is the box's. How late frames leave is recorded, because on a busy machine
-//! a user-space delay grows, and such a run must not be believed.
+//! The emulator has no rate of its own: the thin link is the box's. How late frames leave is recorded, because on a
+//! busy machine a user-space delay grows, and such a run must not be believed.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;

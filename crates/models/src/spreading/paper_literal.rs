@@ -34,8 +34,8 @@ pub fn s_no_fr(model: &Spreading, i: usize, n: usize) -> Result<f64> {
 
 /// Time that fast retransmit saves: equation (3), summed over the number of losses `j`, which it leaves open.
 ///
-/// Printed without the probabilities of its cases (correction 5): with `weighted` they are put in. It also takes the
-/// timer to fire at `R + T0` whatever is lost first (6).
+/// Printed without the probabilities of its cases (correction 5): with `weighted` they are put in. The printed equation
+/// also takes the timer to fire at `R + T0` whatever is lost first (6).
 ///
 /// # Errors
 /// If `n` is not in 1 to 64.

@@ -73,7 +73,7 @@ impl Gate {
         }
     }
 
-    /// Loads the program for an interface. It hands frames to these `sockets` by queue.
+    /// Loads the program for an interface. The program hands frames to these `sockets` by queue.
     pub fn program(&self, sockets: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         let mut all = INSTRUCTIONS;
         for instruction in all.iter_mut().filter(|i| i.code == LOAD_64) {

@@ -191,7 +191,7 @@ impl<P: Packet> Admission<P> {
             .is_some_and(|t| t.flags.has(Flags::SYN) && !t.flags.has(Flags::ACK) && !t.flags.has(Flags::RST))
     }
 
-    /// A SYN asks to pass. It is returned if it may; else it is held, or refused with a verdict.
+    /// A SYN asks to pass. The SYN is returned if it may pass; else it is held, or refused with a verdict.
     pub fn request(
         &mut self,
         now: Instant,

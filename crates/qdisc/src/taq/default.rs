@@ -118,7 +118,7 @@ struct Leaving {
     len: Bytes,
     /// The packet brings the receiver data that was not sent before.
     new_data: bool,
-    /// When it came.
+    /// Time at which the packet came.
     came: Micros,
     tcp: Option<Segment>,
 }
@@ -313,8 +313,8 @@ impl<P: Packet> DefaultMode<P> {
     }
 
     /// A retransmission goes before the flow's older packets when they have long to wait; their timestamps are raised
-    /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5). It must be of what
-    /// the sender has under way: only the two ends know which numbers these are.
+    /// to its own, or the receiver would discard them as old duplicates (PAWS, RFC 7323, section 5). The copy must be
+    /// of what the sender has under way: only the two ends know which numbers these are.
     #[cold]
     fn overtakes(&mut self, id: FlowId, copy: &TcpHeader) -> bool {
         let waiting = self.queues.state(id).waiting();
@@ -367,8 +367,8 @@ impl<P: Packet> DefaultMode<P> {
         Some(packet)
     }
 
-    /// Sends the first packet of the flow whose turn it is. It stays at its place until all is noted, so that it is
-    /// copied once, to where the driver wants it.
+    /// Sends the first packet of the flow whose turn it is. The packet stays at its place until all is noted, so that
+    /// it is copied once, to where the driver wants it.
     fn send(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         let id = self.queues.next_flow(now)?;
         let at = self.queues.front(id)?;

@@ -73,7 +73,7 @@ impl Life {
     pub(super) const fn close(&mut self, over: Instant) {
         self.stop(State::Closing, over);
     }
-    /// The peer has closed the connection, of which nothing is left at `over`. It is answered once.
+    /// The peer has closed the connection, of which nothing is left at `over`. The other end's close is answered once.
     pub(super) const fn drain(&mut self, over: Instant) {
         self.stop(State::Draining, over);
     }

@@ -100,7 +100,7 @@ impl Visits {
         self.lines.begin(world, line, address, size);
     }
 
-    /// A line has fetched all. Who has no other goes.
+    /// Notes that a line has fetched all its objects. Who has no other goes.
     fn finish(&mut self, line: u32) {
         let at = line / self.connections;
         let visitor = &mut self.visitors[at as usize];

@@ -85,7 +85,7 @@ impl Calls {
         Some(&mut call.legs[way as usize])
     }
 
-    /// Adds those of another part.
+    /// Adds the figures of another part of the run.
     pub(super) fn absorb(&mut self, other: Self) {
         self.calls.extend(other.calls);
     }

@@ -22,7 +22,7 @@ pub struct PartEnd {
     pub(super) links: Vec<LinkEnd>,
     /// Packets of no connection that were lost, by user.
     pub(super) datagrams_lost: Vec<u64>,
-    /// If there are edges.
+    /// Arrivals by class, if there are edges.
     pub(super) edges: Option<Arrivals>,
     pub(super) captures: Vec<Capture>,
 }

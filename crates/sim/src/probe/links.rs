@@ -20,8 +20,8 @@ struct Counts {
     reported: Reported,
 }
 
-/// Counts that a discipline reports about itself. Its work on packets of the other direction, as in admission control,
-/// is in these counts and in those of the other link.
+/// Counts that a discipline reports about itself. The discipline's work on packets of the other direction, as in
+/// admission control, is in these counts and in those of the other link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reported {
     clamped: u64,

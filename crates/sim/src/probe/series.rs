@@ -17,7 +17,7 @@ struct Carried {
     dropped: u64,
 }
 
-/// Samples so far. Those of links are one list for each link.
+/// Samples so far. Samples of links are one list for each link.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     at: Vec<Instant>,

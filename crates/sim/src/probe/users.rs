@@ -68,8 +68,8 @@ impl Users {
         *index
     }
 
-    /// Data is due on one connection more. It may be so since long, if `retries` connections for it failed before: then
-    /// what lies in between was waiting too.
+    /// Data is due on one connection more. The user may have wanted it for long, if `retries` connections failed
+    /// before: then the time in between was waiting too.
     pub(super) fn wants(&mut self, now: Instant, user_index: u32, retries: u16) {
         let user = &mut self.heard[user_index as usize];
         if user.due == 0 && retries == 0 {

@@ -44,7 +44,7 @@ pub(crate) struct Htcp {
     /// Nanoseconds; infinite before the first sample.
     rtt_min: f64,
     rtt_max: f64,
-    /// The last back-off.
+    /// Time of the last back-off.
     last: Option<Instant>,
     /// Throughput at that time, segments per second.
     before: f64,

@@ -33,10 +33,10 @@ pub enum BetaFrom {
 /// Towards which round-trip time adaptive AIMD lets the greatest one fade at each back-off (equation 9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fade {
-    /// The least one.
+    /// Least round-trip time.
     #[default]
     Rttmin,
-    /// The smoothed one.
+    /// Smoothed round-trip time.
     Srtt,
 }
 

@@ -9,8 +9,8 @@ use super::{
     StartConfig, StartupKind, SwsAvoidance,
 };
 
-/// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`); the other half is overhead. That is wide
-/// enough not to matter on a thin link.
+/// Half of the 6 MiB to which Linux lets a receive buffer grow (`tcp_rmem`); the other half is overhead. Such a window
+/// is wide enough not to matter on a thin link.
 const WIDE_WINDOW: u32 = 3 << 20;
 
 impl Config {
@@ -125,7 +125,7 @@ const NS3: Config = Config {
     ..RFC
 };
 
-/// A Linux kernel of today (6.x) with its default sysctls, on Ethernet. Its other built-in control is
+/// A Linux kernel of today (6.x) with its default sysctls, on Ethernet. Linux's other built-in control is
 /// `congestion=reno,startup=slow_start`.
 const LINUX: Config = Config {
     // 1500 - 20 (IPv4) - 20 (TCP) - 12 (timestamps)

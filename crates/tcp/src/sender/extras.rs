@@ -1,5 +1,5 @@
-//! State that a sender has only if its settings ask for more than SACK, Reno and slow start. It lies in a box of its
-//! own: ends that do without it, of which there may be a million, take less memory.
+//! State that a sender has only if its settings ask for more than SACK, Reno and slow start. Such state lies in a box
+//! of its own: ends that do without it, of which there may be a million, take less memory.
 
 use super::TimerTable;
 use super::ecn::EcnResponse;

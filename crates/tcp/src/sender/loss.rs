@@ -41,9 +41,9 @@ impl LossRecovery {
         self.phase == LossPhase::Recovery
     }
 
-    /// Whether a new recovery may begin while all below `una` is acknowledged. That has to be more than was
-    /// outstanding at the last one (RFC 6582, section 3.2, step 2); with SACK as much is enough (RFC 6675, section
-    /// 5.1).
+    /// Whether a new recovery may begin while all below `una` is acknowledged. Sequence number `una` has to be above
+    /// what was outstanding at the last recovery (RFC 6582, section 3.2, step 2); with SACK as much is enough (RFC
+    /// 6675, section 5.1).
     pub(super) const fn may_begin(&self, recovery: Recovery, una: u64) -> bool {
         match recovery {
             Recovery::Sack => una >= self.recover,

@@ -57,7 +57,7 @@ pub(super) struct Room {
 }
 
 impl Sender {
-    /// Opens: sends our SYN, with an ACK if the peer's was seen. It is the first thing in the stream.
+    /// Opens: sends our SYN, with an ACK if the peer's was seen. The SYN is the first thing in the stream.
     pub(crate) fn send_syn<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         if cx.config.handshake == Handshake::SynIsPacketZero {
             self.window.cwnd = 1.0;

@@ -45,7 +45,7 @@ impl PeerState {
         self.window = u32::from(syn.window);
     }
 
-    /// The window that a segment announces, bytes. That of a SYN is never scaled (RFC 7323, section 2.2).
+    /// The window that a segment announces, bytes. The window of a SYN is never scaled (RFC 7323, section 2.2).
     pub(super) fn announced_window(&self, tcp: &TcpHeader) -> u32 {
         let plain = tcp.flags.has(Flags::SYN) || self.shift == UNSCALED;
         u32::from(tcp.window) << if plain { 0 } else { self.shift }

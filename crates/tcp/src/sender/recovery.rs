@@ -383,7 +383,7 @@ impl Sender {
         cx.io.event(TcpEvent::Recovered);
     }
 
-    /// The peer echoes a mark (RFC 3168, section 6.1.2). It is answered once per window of data, and not during a
+    /// The peer echoes a mark (RFC 3168, section 6.1.2). The echo is answered once per window of data, and not during a
     /// recovery.
     pub(super) fn on_ecn_echo<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         if !self.loss.is_open() {
@@ -790,8 +790,8 @@ impl Sender {
         }
     }
 
-    /// An ACK only SACKs, and gives a sample by a segment sent then. It restarts the timer unless the first segment was
-    /// sent again since: else a first segment that is lost again would never be missed.
+    /// An ACK only SACKs, and gives a sample by a segment sent then. The ACK restarts the timer unless the first
+    /// segment was sent again since: else a first segment that is lost again would never be missed.
     pub(super) fn on_sacked<I: Io>(&mut self, cx: &Context<'_, I>, sent: Instant) {
         if cx.has_linux_timer() && self.board.first_sent().is_some_and(|first| sent < first) {
             self.restart_rto(cx);

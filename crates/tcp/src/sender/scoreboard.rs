@@ -1,8 +1,8 @@
 //! The segments between snd_una and snd_max: a small record of each, and counters from which the pipe (RFC 6675,
 //! section 4) follows without a walk over the records.
 //!
-//! A segment keeps the boundaries with which it was first sent. Its record is touched when it is sent, when it is
-//! SACKed or marked lost, and when it is acknowledged. Every walk moves a pointer that never moves back, so the cost
+//! A segment keeps the boundaries with which it was first sent. A segment's record is touched when it is sent, when it
+//! is SACKed or marked lost, and when it is acknowledged. Every walk moves a pointer that never moves back, so the cost
 //! per segment does not depend on the window. What was SACKed is a short sorted list besides ([`SackRanges`]), which
 //! finds what is new in a SACK block without a walk over the segments.
 
@@ -252,8 +252,8 @@ struct Marks {
     pending_from: u32,
     /// Offset below which everything that is not SACKed is marked lost, never below `una`.
     lost_below: u32,
-    /// `HighRxt` (RFC 6675): the highest offset sent again in this recovery, which has set it when it began. It may lie
-    /// below `una`.
+    /// `HighRxt` (RFC 6675): the highest offset sent again in this recovery, which has set it when it began. The number
+    /// may lie below `una`.
     high_rxt: u32,
     /// Ranges that were SACKed.
     ranges: SackRanges,

@@ -34,7 +34,7 @@ pub(crate) struct Adaptive {
     /// The eligible rate, bytes per nanosecond; 0 before the first sample.
     rate: f64,
     rtt_min: Duration,
-    /// A loss has ended it.
+    /// Whether a loss has ended the start-up.
     off: bool,
 }
 

@@ -20,7 +20,7 @@ use super::{FirstRtt, Startup};
 use crate::cc::{AckSample, Window};
 use crate::{BurstAfter, BurstStep, Config};
 
-/// B-TCP. Its settings are [`crate::StartConfig::burst_f`] and those next to it.
+/// B-TCP. Settings of Burst TCP are [`crate::StartConfig::burst_f`] and those next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
     /// A loss has ended it (`btcp_enabled` is false).

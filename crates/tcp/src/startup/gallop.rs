@@ -8,8 +8,8 @@
 //! Where we differ: we could not obtain the original rule. In ours, the least RTT of a round trip shows how many
 //! segments of its own the flow has queued, diff = cwnd (RTT - baseRTT) / RTT (Brakmo and Peterson 1995). The next
 //! round trip grows by the share 1 - diff / gamma of a doubling, and by at least one segment. If diff > gamma,
-//! start-up is over with ssthresh = cwnd. A round is delimited by time, as in HyStart++. It works with any congestion
-//! control; the original belongs to Vegas. Units: segments.
+//! start-up is over with ssthresh = cwnd. A round is delimited by time, as in HyStart++. Here Gallop works with any
+//! congestion control; the original belongs to Vegas. Units: segments.
 
 use narrows_units::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::cc::{AckSample, Window};
 /// The initial window, segments.
 const INITIAL_WINDOW: f64 = 2.0;
 
-/// Gallop-Vegas. Its setting is [`crate::StartConfig::gallop_gamma`].
+/// Gallop-Vegas. Setting of Gallop-Vegas is [`crate::StartConfig::gallop_gamma`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Gallop {
     /// When this round began.
@@ -32,7 +32,7 @@ pub(crate) struct Gallop {
     current: Duration,
     /// Share of a doubling by which the window grows in this round.
     share: f64,
-    /// A loss has ended it.
+    /// Whether a loss has ended the start-up.
     off: bool,
 }
 

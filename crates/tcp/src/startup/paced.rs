@@ -1,8 +1,8 @@
 //! Pacing: segments leave SRTT / cwnd apart, instead of when ACKs come.
 //!
-//! Source: A. Aggarwal, S. Savage, T. Anderson, "Understanding the performance of TCP pacing" (INFOCOM 2000). They
-//! spread every window over its round trip, for the whole connection. A paced start does so only up to ssthresh or
-//! the first loss. Windows grow as in slow start. Initial Spreading ([`super::InitialSpreading`]) spreads only the
+//! Source: A. Aggarwal, S. Savage, T. Anderson, "Understanding the performance of TCP pacing" (INFOCOM 2000). Paced
+//! senders spread every window over its round trip, for the whole connection. A paced start does so only up to ssthresh
+//! or the first loss. Windows grow as in slow start. Initial Spreading ([`super::InitialSpreading`]) spreads only the
 //! first window.
 //!
 //! Where we differ: until a round trip is measured, [`crate::StartConfig::rtt`] stands for it, and without that

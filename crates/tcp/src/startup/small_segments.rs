@@ -26,7 +26,7 @@ const PIECES: f64 = 4.0;
 /// TCP-SF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallSegments {
-    /// A loss has ended it.
+    /// Whether a loss has ended the start-up.
     off: bool,
 }
 

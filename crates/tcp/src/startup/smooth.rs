@@ -13,7 +13,8 @@ use super::slow_start::grown;
 use crate::Config;
 use crate::cc::{AckSample, Window};
 
-/// Smooth Start. Its settings are [`crate::StartConfig::smooth_depth`] and [`crate::StartConfig::smooth_grain`].
+/// Smooth Start. Settings of Smooth Start are [`crate::StartConfig::smooth_depth`] and
+/// [`crate::StartConfig::smooth_grain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Smooth {
     /// Segments acknowledged since the window last grew.

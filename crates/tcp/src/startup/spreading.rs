@@ -26,8 +26,8 @@ use crate::cc::{AckSample, Window};
 /// The first window, in segments, if nothing is known about the path.
 const BLIND_WINDOW: f64 = 3.0;
 
-/// Initial Spreading. Its settings are those of the initial window, [`crate::StartConfig::spread_floor`] and
-/// [`crate::StartConfig::rtt`].
+/// Initial Spreading. Settings of Initial Spreading are those of the initial window,
+/// [`crate::StartConfig::spread_floor`] and [`crate::StartConfig::rtt`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InitialSpreading(State);
 

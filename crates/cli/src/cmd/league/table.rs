@@ -11,7 +11,7 @@ const TOLD: usize = 15;
 /// A factor from which on it is told.
 const WORTH: f64 = 1.1;
 
-/// All tables.
+/// All tables of a league as text.
 pub fn text(standings: &Standings) -> String {
     let mut text = String::from(
         "how many times worse than the best: geometric mean over all points, (times first/points)\n\n",

@@ -29,7 +29,7 @@ flags! {
 struct FlowKind {
     beta: f64,
     alpha: f64,
-    /// If all lose together.
+    /// Efficiency if all flows lose together.
     eta: f64,
     /// The mean factor, and with it: of many flows that lose at the share `sync`.
     factor: f64,

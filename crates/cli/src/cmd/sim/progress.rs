@@ -30,7 +30,7 @@ struct State {
     done: usize,
     /// Work done by runs that ended.
     worked: f64,
-    /// Work there was to do.
+    /// Work there was to do at the start.
     todo: f64,
     /// Runs under way: their progress from 0 to 1, and their bars.
     running: BTreeMap<usize, (f64, ProgressBar)>,

@@ -119,7 +119,7 @@ impl WindowClamp {
     }
 }
 
-/// Knowledge of a sender's data. Its segments end at `max_seq` plus multiples of `segment` bytes.
+/// Knowledge of a sender's data. The sender's segments end at `max_seq` plus multiples of `segment` bytes.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// The sequence number after the last data that was served.
@@ -134,11 +134,11 @@ struct Sent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 struct Clamp {
-    /// The furthest one.
+    /// Furthest window edge that was announced.
     furthest: SeqNum,
     /// How far before it the last one was: less than a unit, of 2^14 bytes at the most.
     back: u16,
-    /// Whether there has been one.
+    /// Whether any window edge was announced.
     told: bool,
 }
 

@@ -54,7 +54,7 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Raises it.
+    /// Raises the least timestamp to `tsval`, if that is later.
     pub fn to(&mut self, tsval: SeqNum) {
         *self = Self { tsval: self.least().map_or(tsval, |least| least.max(tsval)), any: true };
     }
@@ -363,7 +363,7 @@ impl<P: Packet> FlowQueues<P> {
 
 /// Reading of packets that wait.
 impl<P: Packet> FlowQueues<P> {
-    /// All that waits.
+    /// Packets and bytes that wait.
     pub const fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -393,7 +393,7 @@ impl<P: Packet> FlowQueues<P> {
         self.packets[at as usize].as_ref().expect(IN_USE)
     }
 
-    /// A packet that waits, to mark it. Its length stays.
+    /// A packet that waits, to mark it. The packet's length must stay.
     pub fn packet_mut(&mut self, at: u32) -> &mut P {
         self.packets[at as usize].as_mut().expect(IN_USE)
     }
@@ -527,8 +527,8 @@ impl<P: Packet> FlowQueues<P> {
         last
     }
 
-    /// Counts packet `at`, of `len` bytes, of the flow that was chosen as sent; whether it is the flow's first data. It
-    /// stays at its place until [`Self::release`], so that it is copied once, to where the driver wants it.
+    /// Counts packet `at`, of `len` bytes, of the flow that was chosen as sent; whether it is the flow's first data.
+    /// The packet stays at its place until [`Self::release`], so that it is copied once, to where the driver wants it.
     pub fn serve(&mut self, now: Instant, id: FlowId, at: u32, len: Bytes, data: bool) -> bool {
         let last = self.unlink(id, at, len);
         self.turns.sent(now, &mut self.flows, Sent { flow: id.0, len, data, last });

@@ -276,7 +276,7 @@ enum Data {
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct QuicFlow {
-    /// Whether it is QUIC.
+    /// Whether the flow is known to be QUIC.
     known: bool,
     /// Whether a packet of a handshake was seen later than at the flow's beginning, and one of the other direction.
     shown: bool,
@@ -305,7 +305,7 @@ pub struct QuicFlow {
     fills: bool,
     /// Size of a packet larger than a full one, if one came since the last full one; else 0.
     larger: u16,
-    /// The largest of these.
+    /// Largest of the packets that are larger than a full one.
     largest: u16,
     /// The state of the sender's data.
     data: Data,

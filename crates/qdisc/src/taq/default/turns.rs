@@ -31,8 +31,8 @@ use crate::{Packet, Ppm, ShaperConfig};
 const MOST_AHEAD: i32 = 6;
 
 /// Length of a first flight where users share the link, as a multiple of what a new flow may send where none do: an
-/// object of 6 kB. It goes before older flows of its user, in turn with other first flights of it, and that user's share
-/// pays for it.
+/// object of 6 kB. A first flight goes before older flows of its user, in turn with other first flights of it, and that
+/// user's share pays for it.
 const FIRST_FLIGHT: i32 = 4;
 
 /// No instant at which anything was sent.
@@ -187,7 +187,7 @@ impl Lengths {
 pub struct Sent {
     pub flow: u32,
     pub len: Bytes,
-    /// Whether it is data.
+    /// Whether the packet has data.
     pub data: bool,
     /// Whether nothing of the flow waits any more.
     pub last: bool,
@@ -582,7 +582,7 @@ struct Comer {
 }
 
 impl Comer {
-    /// The list it goes to. Its credit and its debt are those it has from now on.
+    /// List into which the flow goes. The flow's credit and debt are those it has from now on.
     fn place(&self, served_at: Instant, turn: &mut Turn) -> Place {
         let accrued = self.accrued(served_at, turn.deficit);
         let rested = self.rested_first && served_at != NEVER && self.now.since(served_at) >= self.round_time;
@@ -628,8 +628,8 @@ impl Comer {
     }
 
     /// The bytes that its packet takes of the link, if its share of the time since it was last served is as much; else
-    /// nothing. So keystrokes, calls and queries, which come more than once a round and need less than a quantum, do
-    /// not wait for a round. At once or later, such a comer has its share, and nobody else's.
+    /// nothing. By this rule keystrokes, calls and queries, which come more than once a round and need less than a
+    /// quantum, do not wait for a round. At once or later, such a comer has its share, and nobody else's.
     fn accrued(&self, served_at: Instant, deficit: i32) -> i32 {
         if !self.rested_first || self.cost == 0 || served_at == NEVER || deficit < 0 {
             return 0;

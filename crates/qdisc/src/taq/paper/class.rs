@@ -17,7 +17,7 @@ pub(super) enum Class {
     Over,
     /// Flows below their fair share.
     Below,
-    /// Flows above it.
+    /// Flows above their fair share.
     Above,
 }
 

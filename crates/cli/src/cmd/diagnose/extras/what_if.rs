@@ -293,7 +293,7 @@ fn scratch() -> anyhow::Result<PathBuf> {
 struct Asked<'a> {
     fit: &'a Fit,
     captured: &'a Figures,
-    /// The fitted present first.
+    /// Disciplines to simulate, the fitted present first.
     disciplines: &'a [String],
     /// Name of the capture.
     name: &'a str,

@@ -31,7 +31,7 @@ pub struct FlowFit {
     /// Least time to answer of the opener's side and of the other, seconds, by the diagnosis.
     pub halves: [Option<f64>; 2],
     pub first: Instant,
-    /// The last packet.
+    /// Time of the last packet.
     pub last: Instant,
     /// The connection ended within the capture.
     pub closed: bool,

@@ -99,7 +99,7 @@ pub struct Following {
     pub key: FlowKey,
     pub first: Instant,
     pub objects: Vec<Object>,
-    /// Its SYNs, or its data, bear timestamps.
+    /// Whether the connection's SYNs, or its data, bear timestamps.
     pub timestamps: bool,
     pub sack: bool,
     ends: [EndState; 2],

@@ -40,7 +40,7 @@ pub struct Class {
     pub asked: u64,
 }
 
-/// All of them.
+/// All classes of requests of a capture, and their sums.
 #[derive(Clone, Debug)]
 pub struct Workload {
     pub classes: Vec<Class>,
@@ -193,8 +193,8 @@ fn finished(drafts: &[Draft]) -> [Vec<u64>; 2] {
     })
 }
 
-/// Guesses the size of a transfer that the capture's end cut off. It is endless if it had lasted long, or if no
-/// finished size is known; else it has the median of the finished sizes above the part seen.
+/// Guesses the size of a transfer that the capture's end cut off. A transfer that was cut off is endless if it had
+/// lasted long, or if no finished size is known; else it has the median of the finished sizes above the part seen.
 fn size(draft: &mut Draft, sizes: &[Vec<u64>; 2], duration_s: f64) {
     if !draft.cut {
         return;
