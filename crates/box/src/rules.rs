@@ -189,7 +189,7 @@ pub struct Rules {
     pub wan: String,
     /// Queue of packets that go down; the next number is for those that go up.
     pub queue: u16,
-    /// All interfaces are ports of one bridge.
+    /// Whether all interfaces are ports of one bridge.
     pub bridged: bool,
     /// Whether the router's own traffic over `wan` is queued too.
     pub local: bool,

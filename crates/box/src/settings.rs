@@ -241,7 +241,7 @@ pub struct Settings {
     pub queue: Option<u16>,
     /// Keeper of the rules that lead packets to the box.
     pub rules: Filter,
-    /// The router's own traffic over `wan` is queued too.
+    /// Whether the router's own traffic over `wan` is queued too.
     pub local: bool,
     /// Follow connections and report, and let packets pass unchanged.
     pub observe: bool,

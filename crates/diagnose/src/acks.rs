@@ -23,7 +23,7 @@ pub(crate) struct Acks {
     /// ACKs with news since the latest timeout, and when the latest of new data passed.
     news: u32,
     advanced: Instant,
-    /// Selective acknowledgments are in use: a sender of today, which sends tail-loss probes.
+    /// Whether selective acknowledgments are in use: a sender of today, which sends tail-loss probes.
     selective: bool,
 }
 
@@ -49,12 +49,12 @@ impl Acks {
         (self.seen - self.kept().len()..self.seen).rev().map(|n| self.times[n % ACKS])
     }
 
-    /// When the oldest passed of which the time is remembered, if some have been forgotten.
+    /// Time at which the oldest passed of which the time is remembered, if some have been forgotten.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         (self.seen >= ACKS).then(|| self.times[self.seen % ACKS])
     }
 
-    /// When the latest passed.
+    /// Time at which the latest passed.
     pub(crate) fn latest(&self) -> Option<Instant> {
         Some(self.times[self.seen.checked_sub(1)? % ACKS])
     }

@@ -89,7 +89,7 @@ impl Clock {
         }
     }
 
-    /// When what passes now with this TSval would have passed without a queue; no later than now.
+    /// Time at which what passes now with this TSval would have passed without a queue; no later than now.
     pub(crate) fn sent(&self, now: Instant, tsval: u32) -> Option<Instant> {
         self.sent_at(self.rate.or(self.usual)?, now, tsval)
     }

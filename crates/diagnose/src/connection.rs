@@ -62,14 +62,14 @@ pub(crate) struct Connection {
     pub(crate) chain: u32,
     /// Addresses and ports, from the end that opened the connection, as far as is known.
     pub(crate) key: FlowKey,
-    /// The SYN was seen.
+    /// Whether the SYN was seen.
     pub(crate) opened: bool,
     pub(crate) senders: [Sender; 2],
     pub(crate) first: Instant,
     pub(crate) last: Instant,
     pub(crate) last_frame: u64,
     pub(crate) packets: u64,
-    /// When the connection was over: both ends have finished, or one has reset it.
+    /// Time at which the connection was over: both ends have finished, or one has reset it.
     pub(crate) closed: Option<Instant>,
     pub(crate) reset: bool,
     handshake: Handshake,

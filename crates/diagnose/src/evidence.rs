@@ -59,20 +59,20 @@ impl Age {
 /// Evidence about the segment that was sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentEvidence {
-    /// The segment is the first that is not acknowledged: a timer sends that one.
+    /// Whether the segment is the first that is not acknowledged: a timer sends that one.
     pub first: bool,
-    /// The segment is the last that was sent: a probe sends that one.
+    /// Whether the segment is the last that was sent: a probe sends that one.
     pub last: bool,
-    /// The segment fills a hole: the original never passed here.
+    /// Whether the segment fills a hole: the original never passed here.
     pub hole: bool,
     /// Times that the segment was seen before.
     pub copies: Option<u8>,
-    /// A segment that was sent after the latest copy of this one has arrived (RFC 8985, section 6.2).
+    /// Whether a segment that was sent after the latest copy of this one has arrived (RFC 8985, section 6.2).
     pub overtaken: bool,
-    /// A repair of the segment since the timeout was overtaken, so it was lost as well. After a timeout only.
+    /// Whether a repair of the segment since the timeout was overtaken, so it was lost as well. After a timeout only.
     pub repair_lost: bool,
-    /// The segment was never seen, and later ones have been repaired since the timeout: so was this one, and was lost.
-    /// After a timeout only.
+    /// Whether the segment was never seen, and later ones have been repaired since the timeout: so was this one, and
+    /// was lost. After a timeout only.
     pub passed_over: bool,
 }
 
@@ -97,9 +97,9 @@ pub struct TimerEvidence {
     pub srtt: Option<Duration>,
     /// Least round trip.
     pub least_trip: Option<Duration>,
-    /// A probe of the tail has been sent and is not answered.
+    /// Whether a probe of the tail has been sent and is not answered.
     pub probed: bool,
-    /// A probe of the tail was due about when the segment was sent.
+    /// Whether a probe of the tail was due about when the segment was sent.
     pub probe_due: bool,
 }
 
@@ -149,17 +149,17 @@ pub struct AckEvidence {
 pub struct SenderEvidence {
     /// Least round trip between capture and sender, where the capture is so near that all of its segments are seen.
     pub near: Option<Duration>,
-    /// Selective acknowledgments are in use (RFC 2018).
+    /// Whether selective acknowledgments are in use (RFC 2018).
     pub selective: bool,
-    /// Timestamps are in use (RFC 7323).
+    /// Whether timestamps are in use (RFC 7323).
     pub stamps: bool,
-    /// The sender spreads the data that an ACK releases.
+    /// Whether the sender spreads the data that an ACK releases.
     pub paces: bool,
-    /// Senders like it do not probe tails, as other connections show.
+    /// Whether senders like it do not probe tails, as other connections show.
     pub plain: bool,
     /// Packets get lost between senders like it and the capture, as other connections show; `None`: none was asked.
     pub losses: Option<bool>,
-    /// Any ACK restarts the sender's timer, as other connections show, and losses hide when.
+    /// Whether any ACK restarts the sender's timer, as other connections show, and losses hide when.
     pub rearms: bool,
 }
 
@@ -205,34 +205,34 @@ pub struct RepairEvidence {
 /// Evidence about one silence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SilenceEvidence {
-    /// Only the FIN is not acknowledged.
+    /// Whether only the FIN is not acknowledged.
     pub only_fin: bool,
-    /// The receiver's window was closed.
+    /// Whether the receiver's window was closed.
     pub closed: bool,
     /// Reason of the retransmissions, by the highest rank; `None` also if nothing tells it.
     pub repair: Option<Repair>,
     /// Expiries of the timer.
     pub timeouts: u32,
-    /// The receiver already had the data that was sent again.
+    /// Whether the receiver already had the data that was sent again.
     pub spurious: bool,
-    /// The repaired data had been repaired before.
+    /// Whether the repaired data had been repaired before.
     pub double: bool,
-    /// A repair was not seen, but reckoned.
+    /// Whether a repair was not seen, but reckoned.
     pub inferred: bool,
-    /// A segment that was sent again had not been seen here.
+    /// Whether a segment that was sent again had not been seen here.
     pub hidden: bool,
-    /// An acknowledgment without data ended it: it would say that a copy was needless (RFC 2883).
+    /// Whether an acknowledgment without data ended it: it would say that a copy was needless (RFC 2883).
     pub bare_ack: bool,
     /// The ACK's timestamp echoes one of the repairs, and not what was sent before (RFC 3522); `None` without
     /// timestamps.
     pub echoes_repair: Option<bool>,
-    /// A probe of new data jumped over what was never seen.
+    /// Whether a probe of new data jumped over what was never seen.
     pub jumped: bool,
     /// A drop is known that nothing has repaired yet; `None` where drops are not seen.
     pub dropped: Option<bool>,
     /// ACKs that told of a loss until the last progress.
     pub told: u32,
-    /// The application had said all: FIN, or PSH where that means it.
+    /// Whether the application had said all: FIN, or PSH where that means it.
     pub said_all: bool,
     /// Segments under way that were seen.
     pub outstanding: u32,
@@ -244,7 +244,7 @@ pub struct SilenceEvidence {
     pub mss: u32,
     /// The last byte under way was acknowledged, and the sender sent no more at once; `None` as long as that is open.
     pub ended: Option<bool>,
-    /// The silence is judged while it lasts: nothing that follows will be looked at.
+    /// Whether the silence is judged while it lasts: nothing that follows will be looked at.
     pub live: bool,
     /// Data on its way from the sender ended the silence, so a wait was before here; false: an acknowledgment did.
     /// `None` if it has not ended.
@@ -273,15 +273,15 @@ pub enum OfferedWindow {
 /// or for the rest of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuietEvidence {
-    /// The end that was silent opened the connection: it asks when it likes.
+    /// Whether the end that was silent opened the connection: it asks when it likes.
     pub opener: bool,
-    /// The other end has sent data since: this is an answer, and else the rest of one.
+    /// Whether the other end has sent data since: this is an answer, and else the rest of one.
     pub answer: bool,
-    /// The question has been acknowledged, so it had come.
+    /// Whether the question has been acknowledged, so it had come.
     pub asked_came: bool,
     /// The receiver's window.
     pub window: OfferedWindow,
-    /// The capture is so near to the sender that all it sends is seen.
+    /// Whether the capture is so near to the sender that all it sends is seen.
     pub at_sender: bool,
     /// Length of the silence, without the sender's half of the round trip.
     pub length: Duration,
@@ -290,18 +290,19 @@ pub struct QuietEvidence {
     /// Packets that the sender sent meanwhile and that never came here, by their identifications, beyond those that
     /// fill the hole before what ended the silence; `None` if it does not count them.
     pub missing: Option<u32>,
-    /// The packet that ended the silence follows a hole: bytes before it have not come.
+    /// Whether the packet that ended the silence follows a hole: bytes before it have not come.
     pub hole: bool,
     /// Time from the beginning until what ended the silence was sent, by its sender's clock.
     pub sent_after: Option<Duration>,
-    /// The time `sent_after` is when the sender's timer would have expired, once or several times, had the answer been
-    /// lost (RFC 6298).
+    /// Whether the time `sent_after` is when the sender's timer would have expired, once or several times, had the
+    /// answer been lost (RFC 6298).
     pub due: bool,
-    /// No queue stands before here, as the clocks of senders tell, or acknowledgments that are late behind here.
+    /// Whether no queue stands before here, as the clocks of senders tell, or acknowledgments that are late behind
+    /// here.
     pub clear_before: bool,
-    /// The last segment sent was not the end of what the application had written: full, and without PSH.
+    /// Whether the last segment sent was not the end of what the application had written: full, and without PSH.
     pub more: bool,
-    /// Packets get lost between such senders and the capture, as other connections show.
+    /// Whether packets get lost between such senders and the capture, as other connections show.
     pub losses: bool,
     /// Packets of other connections meanwhile, in the same direction.
     pub others: Option<Others>,
@@ -310,9 +311,9 @@ pub struct QuietEvidence {
 /// Evidence about a time in which one end of a QUIC connection was silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramEvidence {
-    /// The client was silent; else the server.
+    /// Whether the client was silent; else the server.
     pub client: bool,
-    /// The handshake had not ended.
+    /// Whether the handshake had not ended.
     pub opening: bool,
     /// Datagrams that the other end sent into the silence, each after a pause; 0: it waited without.
     pub unanswered: u32,
@@ -320,13 +321,13 @@ pub struct DatagramEvidence {
     pub since_last: Option<Duration>,
     /// Least round trip between the capture and servers.
     pub least_trip: Option<Duration>,
-    /// The other end had asked for something since.
+    /// Whether the other end had asked for something since.
     pub asked: bool,
-    /// The client asks now: what ends the silence is more than an acknowledgment.
+    /// Whether the client asks now: what ends the silence is more than an acknowledgment.
     pub asks: bool,
-    /// The server's last datagram was as full as any: there was more to come.
+    /// Whether the server's last datagram was as full as any: there was more to come.
     pub more: bool,
-    /// The capture is so near to the server that all it sends is seen.
+    /// Whether the capture is so near to the server that all it sends is seen.
     pub at_server: bool,
     /// Length of the silence.
     pub length: Duration,
@@ -341,7 +342,7 @@ pub struct HandshakeEvidence {
     pub syns: u32,
     /// SYN-ACKs that were seen.
     pub syn_acks: u32,
-    /// The handshake ended, and not the capture or the connection before it.
+    /// Whether the handshake ended, and not the capture or the connection before it.
     pub ended: bool,
     /// The SYN whose timestamp the SYN-ACK echoes: 1 for the first (RFC 7323, section 3.2). `None` without timestamps.
     pub echoes: Option<u32>,

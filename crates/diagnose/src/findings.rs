@@ -233,13 +233,13 @@ pub struct Event {
     pub by: u8,
     /// Reason for which the packet was sent again.
     pub repair: Repair,
-    /// The repair was not seen, but follows from what was.
+    /// Whether the repair was not seen, but follows from what was.
     pub inferred: bool,
     /// Certainty of the verdict.
     pub certainty: Certainty,
     /// Where what it repairs was lost.
     pub lost: Place,
-    /// The receiver had the data already (DSACK, timestamps, or an ACK that came too soon).
+    /// Whether the receiver had the data already (DSACK, timestamps, or an ACK that came too soon).
     pub spurious: bool,
 }
 
@@ -270,7 +270,7 @@ pub struct Stall {
     pub certainty: Certainty,
     /// The frames that show it: the last progress, what was sent again (at most six), and what ended it.
     pub frames: Frames,
-    /// The stall was over before the capture or the connection ended.
+    /// Whether the stall was over before the capture or the connection ended.
     pub ended: bool,
 }
 

@@ -634,38 +634,38 @@ fn unrepaired(e: &SilenceEvidence) -> bool {
     e.repair.is_none() && e.dropped != Some(true)
 }
 
-/// Others have had turns: a few packets each, and none many more than others.
+/// Whether others have had turns: a few packets each, and none many more than others.
 fn takes_turns(others: Option<Others>) -> bool {
     is_shared(others)
         && others.is_some_and(|o| o.most <= TURNS || o.most * o.connections <= o.packets * TURNS)
 }
 
-/// No other connection is seen.
+/// Whether no other connection is seen.
 fn alone(others: Option<Others>) -> bool {
     others.is_none_or(|o| o.connections == 0)
 }
 
-/// Several others have had about one packet each.
+/// Whether several others have had about one packet each.
 fn has_one_turn(others: Option<Others>) -> bool {
     others.is_some_and(|o| o.connections >= MANY_OTHERS && o.most <= TURNS && o.packets < o.connections * 2)
 }
 
-/// Others have had a few packets each.
+/// Whether others have had a few packets each.
 fn is_shared(others: Option<Others>) -> bool {
     others.is_some_and(|o| o.connections > 1 && o.packets <= o.connections * TURNS)
 }
 
-/// Others' packets have come all the time.
+/// Whether others' packets have come all the time.
 fn goes_on(others: Option<Others>, length: Duration) -> bool {
     others.is_some_and(|o| o.connections > 0 && o.gap <= ALL_SILENT.of(length))
 }
 
-/// By its clock the sender sent it soon, so it waited on its way.
+/// Whether the sender sent it soon by its clock, so it waited on its way.
 fn sent_soon(e: &QuietEvidence) -> bool {
     e.sent_after.is_some_and(|after| after <= e.patience.max(e.length / 4))
 }
 
-/// By its clock the sender sent it when the silence was nearly over.
+/// Whether the sender sent it, by its clock, when the silence was nearly over.
 fn sent_late(e: &QuietEvidence) -> bool {
     e.sent_after.is_some() && !sent_soon(e)
 }
@@ -675,7 +675,7 @@ fn under_way(e: &SilenceEvidence) -> u32 {
     e.outstanding.max(e.flight.unwrap_or(0))
 }
 
-/// Too little came behind the loss to tell of it, though there was more to send.
+/// Whether too little came behind the loss to tell of it, though there was more to send.
 fn too_few(e: &SilenceEvidence) -> bool {
     let hidden = e.outstanding == 0 && under_way(e) >= MANY;
     e.outstanding < TELLING && !hidden || (1..DUPTHRESH).contains(&e.told)
@@ -697,12 +697,12 @@ fn loss(e: &RepairEvidence) -> bool {
     e.state == SenderState::Loss
 }
 
-/// The capture is at the sender.
+/// Whether the capture was taken at the sender.
 fn near(e: &RepairEvidence) -> bool {
     e.sender.near.is_some()
 }
 
-/// Packets get lost before the capture.
+/// Whether packets get lost before the capture.
 fn loses(e: &RepairEvidence) -> bool {
     e.sender.losses == Some(true)
 }
@@ -716,25 +716,25 @@ fn just_expired(e: &RepairEvidence) -> bool {
     e.timer.since_timeout.is_some_and(|since| since < LEAST_WAIT * 2)
 }
 
-/// An ACK that the sender has just heard has let this go, at once or after RACK's reordering window (RFC 8985, section
-/// 6.2). At a sender without SACK duplicates count, and all are seen.
+/// Whether an ACK that the sender has just heard has let this go, at once or after RACK's reordering window (RFC 8985,
+/// section 6.2). At a sender without SACK duplicates count, and all are seen.
 fn answers(e: &RepairEvidence) -> bool {
     let window = e.timer.least_trip.unwrap_or_default() / RACK;
     let most = if e.segment.overtaken { ANSWER_BY_ECHO + window } else { ANSWER_BY_ECHO };
     (!near(e) || e.sender.selective) && e.acks.echoed.is_some_and(|echoed| echoed <= most)
 }
 
-/// ACKs have told of a loss, if not of enough.
+/// Whether ACKs have told of a loss, if not of enough.
 fn told(e: &RepairEvidence) -> bool {
     asks(e) || e.acks.hints.is_some()
 }
 
-/// Duplicate or selective ACKs tell of a gap in what is under way.
+/// Whether duplicate or selective ACKs tell of a gap in what is under way.
 fn asks(e: &RepairEvidence) -> bool {
     e.acks.duplicates > 0 || e.acks.sacked > 0
 }
 
-/// Duplicate or selective ACKs, or an ACK of a later segment, tell of a loss.
+/// Whether duplicate or selective ACKs, or an ACK of a later segment, tell of a loss.
 fn asked(e: &RepairEvidence) -> bool {
     e.segment.overtaken || asks(e)
 }
@@ -743,12 +743,12 @@ fn lost_again(e: &RepairEvidence) -> bool {
     e.segment.repair_lost || e.segment.passed_over
 }
 
-/// At the sender, at once after an ACK.
+/// Whether the segment left at once after an ACK, seen at the sender.
 fn at_once(e: &RepairEvidence) -> bool {
     e.sender.near.zip(e.acks.latest).is_some_and(|(least, latest)| latest <= least + ANSWER_AT_SENDER)
 }
 
-/// At the sender, not at once after any.
+/// Whether the segment left, seen at the sender, at once after no ACK.
 fn apart(e: &RepairEvidence) -> bool {
     near(e) && e.acks.latest.is_some() && !at_once(e)
 }
@@ -758,12 +758,12 @@ fn expired_near(e: &RepairEvidence) -> bool {
     e.timer.waited >= EARLY_AT_SENDER.of(rto * u64::from(e.timer.factor))
 }
 
-/// The sender has neither heard nor sent anything for as long as Linux's timer runs at least.
+/// Whether the sender has neither heard nor sent anything for as long as Linux's timer runs at least.
 fn quiet_near(e: &RepairEvidence) -> bool {
     e.acks.latest.zip(e.timer.quiet).is_some_and(|(latest, quiet)| latest.min(quiet) >= LINUX_LEAST)
 }
 
-/// The sender had heard nothing that would let this go, and knew of no loss: so a timer did.
+/// Whether the sender had heard nothing that would let this go, and knew of no loss: so a timer did.
 fn unprompted(e: &RepairEvidence) -> bool {
     let acks = &e.acks;
     let told = acks.hints.is_some_and(|hints| hints.first.plus(ANSWER_BY_ECHO).at_least(acks.react));
@@ -771,13 +771,13 @@ fn unprompted(e: &RepairEvidence) -> bool {
     open(e) && silent && !told && e.sender.selective
 }
 
-/// The sender probes tails, and this is the last segment.
+/// Whether the sender probes tails, and the segment is the last one.
 fn may_probe(e: &RepairEvidence) -> bool {
     !e.sender.plain && !e.timer.probed && e.segment.last && !e.segment.hole
 }
 
-/// An ACK passed so shortly before that a timer which selective acknowledgments restart too, as Linux's, has not
-/// expired; and it did not wait for as long as the timer runs.
+/// Whether an ACK passed so shortly before that a timer which selective acknowledgments restart too, as Linux's, has
+/// not expired; and it did not wait for as long as the timer runs.
 fn rearmed(e: &RepairEvidence) -> bool {
     let least = LINUX_LEAST.max(REARMED.of(e.timer.rto));
     let sees = near(e) && !clock(e) && e.sender.stamps && e.sender.selective;
@@ -786,20 +786,20 @@ fn rearmed(e: &RepairEvidence) -> bool {
     sees && e.acks.latest.is_some_and(|latest| latest < least) && off >= timer / OFF_AT_SENDER
 }
 
-/// An ACK has reached it just before, by its clock.
+/// Whether an ACK has reached it just before, by its clock.
 fn just_heard(e: &RepairEvidence) -> bool {
     e.acks.reached.is_some_and(|reached| reached <= TICK)
 }
 
-/// An ACK that restarts its timer has reached it within half of what that takes. Of a Linux sender each ACK does,
-/// unless that tells only of what was sent after the first was sent again (`tcp_clean_rtx_queue`), so what leaves then
-/// was let go by ACKs, and is late because it paces. Of a sender whose timer only new data restarts (RFC 6298, (5.3)),
-/// such repairs leave when it is due, and say so.
+/// Whether an ACK that restarts its timer has reached it within half of what that takes. Of a Linux sender each ACK
+/// does, unless that tells only of what was sent after the first was sent again (`tcp_clean_rtx_queue`), so what leaves
+/// then was let go by ACKs, and is late because it paces. Of a sender whose timer only new data restarts (RFC 6298,
+/// (5.3)), such repairs leave when it is due, and say so.
 fn has_heard(e: &RepairEvidence) -> bool {
     e.sender.rearms && e.acks.reached.is_some_and(|reached| reached < e.timer.rto / 2)
 }
 
-/// By its clock it has waited for as long as the timer, or a probe, takes.
+/// Whether the sender has waited, by its clock, for as long as the timer or a probe takes.
 fn due(e: &RepairEvidence) -> bool {
     e.clock.is_some_and(|c| e.timer.waited + tolerance(e.timer.srtt) >= c.due)
 }
@@ -817,8 +817,8 @@ fn fits(e: &RepairEvidence, which: fn(First, u32) -> bool) -> bool {
     e.clock.is_some_and(|c| which(c.first, c.expiries))
 }
 
-/// A silence that is long enough for the timer. A sender's floor may be lower than ours, so we ask for no more than its
-/// round trip.
+/// Whether the silence is long enough for the timer. A sender's floor may be lower than ours, so we ask for no more
+/// than its round trip.
 fn waits(e: &RepairEvidence) -> bool {
     waits_for_timer(e.timer.waited, e.timer.srtt)
 }
@@ -828,8 +828,8 @@ pub(crate) fn waits_for_timer(waited: Duration, srtt: Option<Duration>) -> bool 
     waited >= LEAST_WAIT.max(TRIP.of(srtt.unwrap_or(LEAST_WAIT)))
 }
 
-/// A silence so long that the timer cannot have stood still. Where losses before the capture hide what the sender does,
-/// other silences look much the same, so we ask for more.
+/// Whether the silence is so long that the timer cannot have stood still. Where losses before the capture hide what the
+/// sender does, other silences look much the same, so we ask for more.
 fn must_have_expired(e: &RepairEvidence) -> bool {
     waits(e) && (e.timer.waited >= EARLY.of(e.timer.rto) || !(e.sender.losses != Some(false) || near(e)))
 }
@@ -849,13 +849,14 @@ pub(crate) fn slack(by_clock: bool, guess: Duration) -> Duration {
     if by_clock { ANSWER } else { guess.max(LATE_LEAST).min(LATE_MOST) }
 }
 
-/// An ACK passed to which it reacts with this.
+/// Whether an ACK passed to which the sender reacts with this segment.
 fn by_ack(e: &RepairEvidence) -> bool {
     let most = e.acks.react + slack(clock(e), e.acks.react / 2);
     e.acks.reacted.is_some_and(|reacted| reacted <= most)
 }
 
-/// Enough ACKs have told of a loss, and it is not nearer to when the timer expires than to when they have their effect.
+/// Whether enough ACKs have told of a loss, and it is not nearer to when the timer expires than to when they have their
+/// effect.
 fn told_in_time(e: &RepairEvidence) -> bool {
     let Some(told) = e.acks.told else { return false };
     let left = (e.timer() + told).saturating_sub(e.timer.waited + e.acks.react);
@@ -863,8 +864,8 @@ fn told_in_time(e: &RepairEvidence) -> bool {
     told >= soonest(e) && !(late && waits(e))
 }
 
-/// RFC 8985, section 6.2: a segment is lost if one that was sent later has arrived, and it has not within a quarter of
-/// a round trip.
+/// Whether RACK finds it lost (RFC 8985, section 6.2): a segment is lost if one that was sent later has arrived, and it
+/// has not within a quarter of a round trip.
 fn by_rack(e: &RepairEvidence) -> bool {
     let Some(Hints { first, latest }) = e.acks.hints.filter(|_| e.sender.selective) else { return false };
     let trip = if e.sender.stamps { e.timer.srtt } else { e.timer.least_trip };
@@ -873,14 +874,14 @@ fn by_rack(e: &RepairEvidence) -> bool {
     [first, latest].iter().any(|age| age.at_least(soonest(e)) && age.at_most(most))
 }
 
-/// The silence is a timer's, unless a sender whose timer each ACK restarts has heard of what is selectively
-/// acknowledged.
+/// Whether the silence is a timer's: so it is, unless a sender whose timer each ACK restarts has heard of what is
+/// selectively acknowledged.
 fn by_timer(e: &RepairEvidence) -> bool {
     waits(e) && !(!clock(e) && has_heard(e) && e.acks.sacked > 0)
 }
 
-/// Once after the last ACK, two round trips and, of a single segment, a delayed ACK later, the last segment is sent
-/// again (RFC 8985, section 7.2). The timer sends the first.
+/// Whether it is a tail loss probe: once after the last ACK, two round trips and, of a single segment, a delayed ACK
+/// later, the last segment is sent again (RFC 8985, section 7.2). The timer sends the first.
 fn may_be_probe(e: &RepairEvidence) -> bool {
     e.sender.selective && may_probe(e)
 }

@@ -21,7 +21,7 @@ pub(crate) struct Segment {
     pub(crate) frame: u64,
     /// Number of copies seen. Zero for a hole.
     pub(crate) seen: u8,
-    /// The receiver said that it has it.
+    /// Whether the receiver said that it has it.
     pub(crate) sacked: bool,
 }
 
@@ -30,7 +30,7 @@ impl Segment {
         self.start + self.len
     }
 
-    /// When what arrived of it was sent, if that is certain.
+    /// Time at which what arrived of it was sent, if that is certain.
     fn answered(&self, answered: Instant) -> Option<Instant> {
         (self.seen == 1 || self.seen > 1 && self.last <= answered).then_some(self.last)
     }
@@ -45,18 +45,18 @@ pub(crate) struct Known {
     pub(crate) seen: u8,
     /// Time at which the bytes were last seen, and the frame.
     pub(crate) last: Option<(Instant, u64)>,
-    /// The receiver has said that it has them all.
+    /// Whether the receiver has said that it has them all.
     pub(crate) sacked: bool,
 }
 
 /// Segments that a cumulative ACK newly covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Covered {
-    /// When the highest segment was sent, if it was sent once and not acknowledged selectively before.
+    /// Time at which the highest segment was sent, if it was sent once and not acknowledged selectively before.
     pub(crate) sample: Option<Instant>,
-    /// When one of them was seen last.
+    /// Time at which one of them was seen last.
     pub(crate) last: Option<Instant>,
-    /// A segment that had been seen more than once, or fills a hole, is among them (Karn's rule).
+    /// Whether a segment that had been seen more than once, or fills a hole, is among them (Karn's rule).
     pub(crate) repeated: bool,
     /// Segments, holes included.
     pub(crate) count: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Outstanding {
     list: VecDeque<Segment>,
     sacked: u32,
     holes: u32,
-    /// When the latest that has arrived was sent (RFC 8985, RACK.xmit_ts).
+    /// Time at which the latest that has arrived was sent (RFC 8985, RACK.xmit_ts).
     delivered: Option<Instant>,
 }
 
@@ -89,7 +89,7 @@ impl Outstanding {
         self.sacked
     }
 
-    /// When the latest that has arrived was sent, as far as ACKs have told (RFC 8985, RACK.xmit_ts).
+    /// Time at which the latest that has arrived was sent, as far as ACKs have told (RFC 8985, RACK.xmit_ts).
     pub(crate) fn delivered(&self) -> Option<Instant> {
         self.delivered
     }

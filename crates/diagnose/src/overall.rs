@@ -238,7 +238,7 @@ impl Overall {
         self.time_of(|cause| cause == Cause::NoAnswer)
     }
 
-    /// When the last packet came.
+    /// Time at which the last packet came.
     #[must_use]
     pub fn end(&self) -> Instant {
         Instant::from_nanos((self.to_s * 1e9) as u64)

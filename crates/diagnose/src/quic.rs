@@ -35,7 +35,7 @@ pub struct QuicStall {
     pub certainty: Certainty,
     /// The frames before and after.
     pub frames: [u64; 2],
-    /// The silence was over before the capture ended.
+    /// Whether the silence was over before the capture ended.
     pub ended: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct QuicReport {
     pub bytes: [u64; 2],
     /// Initials of the client before anything came from the server.
     pub initials: u32,
-    /// The server asked for a proof of the address.
+    /// Whether the server asked for a proof of the address.
     pub retry: bool,
     /// Whether both ends have sent packets that follow the handshake.
     pub established: bool,
@@ -109,7 +109,7 @@ struct Datagram {
     frame: u64,
     /// Length of the IP packet, bytes.
     len: u64,
-    /// The datagram holds more than an acknowledgment.
+    /// Whether the datagram holds more than an acknowledgment.
     asks: bool,
     quic: QuicPacket,
 }
@@ -127,7 +127,7 @@ struct Side {
     /// silence.
     unanswered: Option<(Instant, u64)>,
     lonely: u32,
-    /// When the latest of these passed.
+    /// Time at which the latest of these passed.
     lonely_at: Option<Instant>,
     short: bool,
 }

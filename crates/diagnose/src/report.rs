@@ -65,11 +65,11 @@ pub struct FlowReport {
     pub opener: End,
     /// The other end.
     pub other: End,
-    /// The handshake was seen.
+    /// Whether the handshake was seen.
     pub opened: bool,
-    /// The connection ended within the capture: with FIN in both directions, or by a RST.
+    /// Whether the connection ended within the capture: with FIN in both directions, or by a RST.
     pub closed: bool,
-    /// The connection ended by a RST.
+    /// Whether the connection ended by a RST.
     pub reset: bool,
     /// Time of the first packet.
     #[serde(rename = "from_s", serialize_with = "seconds")]

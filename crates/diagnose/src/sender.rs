@@ -111,7 +111,7 @@ struct Offer {
 #[derive(Clone, Debug, Default)]
 struct Repairing {
     phase: Phase,
-    /// When a timeout was seen last.
+    /// Time at which a timeout was seen last.
     last_timeout: Option<Instant>,
     /// Sequence number up to which data may have been sent again since the timeout.
     resent_to: SeqNum,
@@ -119,7 +119,7 @@ struct Repairing {
     repaired_to: SeqNum,
     /// Whether no new data was seen behind the repairs since the timeout.
     repairs_left: bool,
-    /// A probe was sent since the last ACK of new data.
+    /// Whether a probe was sent since the last ACK of new data.
     probed: bool,
     /// The end of that probe, if it was a copy.
     probe_copy: Option<SeqNum>,
@@ -179,7 +179,7 @@ pub(crate) struct Sender {
     shown: Shown,
     /// Time that the other end has just taken to acknowledge a segment that was sent once.
     answered: Option<Duration>,
-    /// This end opened the connection, and the handshake is over.
+    /// Whether this end opened the connection, and the handshake is over.
     opened: bool,
 }
 

@@ -19,13 +19,13 @@ use crate::trips::Trips;
 /// Behaviour of this end that other connections of the capture show.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Around {
-    /// Packets get lost between such senders and the capture.
+    /// Whether packets get lost between such senders and the capture.
     pub(crate) losses: bool,
     /// A low quantile of what timers wait: the floor of the RTO.
     pub(crate) floor: Duration,
-    /// Senders like it do not probe tails.
+    /// Whether senders like it do not probe tails.
     pub(crate) plain: bool,
-    /// Selective acknowledgments restart their timers too.
+    /// Whether selective acknowledgments restart the timers of such senders too.
     pub(crate) restarts: bool,
     /// The rate of their clocks, as a place in the list of those that there are.
     pub(crate) rate: Option<usize>,
@@ -51,7 +51,7 @@ pub(crate) struct Timing {
     /// ACKs before the clock was known.
     echoes: Vec<Echo>,
     timer: Timer,
-    /// Timestamps are in use.
+    /// Whether timestamps are in use.
     stamps: bool,
     /// The sender's half of the round trip in the handshake.
     greeting: Option<Duration>,
@@ -70,8 +70,8 @@ impl Timing {
         Self { factor: 1, ..Self::default() }
     }
 
-    /// When a packet would have passed without a queue before the capture, if the sender's clock tells; else when it
-    /// did.
+    /// Time at which a packet would have passed without a queue before the capture, if the sender's clock tells; else
+    /// when it did.
     pub(crate) fn when_sent(&mut self, p: &Seen<'_>) -> Instant {
         let Some((tsval, tsecr)) = p.tcp.timestamps else { return p.at };
         self.stamps = true;
@@ -144,7 +144,7 @@ impl Timing {
         self.trips.rto().max(floor)
     }
 
-    /// When the timer was restarted last, for what passes now.
+    /// Time at which the timer was restarted last, for what passes now.
     pub(crate) fn restarted(&self, now: Instant) -> Instant {
         let slack = match self.exact() {
             Some(_) => TICK,
@@ -308,7 +308,7 @@ impl Timing {
         self.greeting.get_or_insert(half);
     }
 
-    /// When a packet with this TSval that passes now was sent, if the sender's clock is known.
+    /// Time at which a packet with this TSval that passes now was sent, if the sender's clock is known.
     pub(crate) fn clock_sent(&self, now: Instant, tsval: u32) -> Option<Instant> {
         self.clock.sent(now, tsval)
     }

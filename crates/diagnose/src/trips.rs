@@ -26,7 +26,7 @@ pub(crate) struct Trips {
     spread: Spread,
     /// Smoothed, as it is rather than as the sender knows it: what was sent again counts too.
     trip: Duration,
-    /// The samples are the sender's own, so halves add nothing.
+    /// Whether the samples are the sender's own, so halves add nothing.
     own: bool,
     linux: Deviation,
     /// TSval of packets that went to the sender, when they passed first, and which have not been echoed.
@@ -137,7 +137,7 @@ impl Trips {
         Some(passed)
     }
 
-    /// When a packet with this TSval passed towards the sender first, if it was one of the latest.
+    /// Time at which a packet with this TSval passed towards the sender first, if it was one of the latest.
     pub(crate) fn passed(&self, tsval: u32) -> Option<Instant> {
         let at = self.stamps.iter().position(|stamp| *stamp == tsval)?;
         Some(self.passed[at]).filter(|passed| *passed > Instant::ZERO)

@@ -158,8 +158,8 @@ impl Epoch {
         }
     }
 
-    /// When the phase would change if nothing more came: after the first epoch without a packet. (The end of this epoch
-    /// may change it too, between SLOW_START and NORMAL; nothing depends on who learns that an epoch late.)
+    /// Time at which the phase would change if nothing more came: after the first epoch without a packet. (The end of
+    /// this epoch may change it too, between SLOW_START and NORMAL; nothing depends on who learns that an epoch late.)
     pub(crate) fn quiet_at(&self) -> Instant {
         self.start + self.len() * (1 + u64::from(!self.is_quiet()))
     }

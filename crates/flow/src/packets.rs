@@ -346,7 +346,7 @@ impl Flow {
         self.epoch.reset();
     }
 
-    /// When the phase would change if nothing more came.
+    /// Time at which the phase would change if nothing more came.
     pub(crate) fn quiet_at(&self) -> Instant {
         self.epoch.quiet_at()
     }

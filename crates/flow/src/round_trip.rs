@@ -60,7 +60,8 @@ pub(crate) struct RoundTrip {
     slot: Slot,
     /// Latest timestamp of the other direction that was looked at.
     tsval: SeqNum,
-    /// When what is timed of the other direction passed: a SYN or SYN-ACK, later the segment with that timestamp.
+    /// Time at which what is timed of the other direction passed: a SYN or SYN-ACK, later the segment with that
+    /// timestamp.
     reverse_passed: Micros,
     /// Round trip from here to the sender, in units of 2^16 ns.
     sender: u16,

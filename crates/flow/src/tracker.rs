@@ -33,13 +33,14 @@ impl FlowId {
 pub struct Observation {
     /// The flow's slot; `None` if the table is full of flows with packets waiting.
     pub id: Option<FlowId>,
-    /// The slot was given to this flow since the last observation of it: state kept elsewhere by slot is another's.
+    /// Whether the slot was given to this flow since the last observation of it: state kept elsewhere by slot is
+    /// another's.
     pub fresh: bool,
-    /// A new connection began on the same key. The record starts again; packets of the old one may still wait.
+    /// Whether a new connection began on the same key. The record starts again; packets of the old one may still wait.
     pub restarted: bool,
     /// The packet's kind.
     pub kind: PacketKind,
-    /// The record of a flow in use was given up to make room.
+    /// Whether the record of a flow in use was given up to make room.
     pub evicted_in_use: bool,
 }
 
@@ -515,7 +516,7 @@ impl Tracker {
 
 #[cfg(test)]
 impl Tracker {
-    /// When [`Tracker::tick`] has something to do next.
+    /// Time at which [`Tracker::tick`] has something to do next.
     pub(crate) fn next_tick(&self) -> Option<Instant> {
         self.wheel.next().map(|at| at.max(self.paid_until + LOOK_PACE))
     }

@@ -64,7 +64,7 @@ impl Wheel {
         self.slots[self.cursor as usize % SLOTS].first()
     }
 
-    /// When the next flow wants to be looked at.
+    /// Time at which the next flow wants to be looked at.
     #[cfg(test)]
     pub(crate) fn next(&self) -> Option<Instant> {
         if !self.slots[self.cursor as usize % SLOTS].is_empty() {

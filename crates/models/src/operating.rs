@@ -342,7 +342,7 @@ fn crossing(excess: impl Fn(f64) -> Result<f64>) -> Result<f64> {
 mod tests {
     use super::*;
 
-    /// 600 kbit/s, 200 ms, 30 packets of 500 B.
+    /// A thin link: 600 kbit/s, 200 ms, 30 packets of 500 B.
     fn thin(flows: u32) -> Bottleneck {
         let link = Bottleneck::new(Rate::from_kbps(600), Duration::from_millis(200), flows);
         Bottleneck { packet: Bytes(500), buffer_packets: 30, ..link }

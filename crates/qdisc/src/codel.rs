@@ -27,9 +27,9 @@ pub struct CodelConfig {
     pub target: Duration,
     /// Time that the delay may stay above `target`.
     pub interval: Duration,
-    /// `target` is at least one and a half packets' time on the link.
+    /// Whether `target` is at least one and a half packets' time on the link.
     pub scale: bool,
-    /// ECN-capable packets are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 

@@ -72,9 +72,9 @@ pub struct FqCodelConfig {
     pub target: Duration,
     /// Time that the delay may stay above `target`.
     pub interval: Duration,
-    /// `target` is at least one and a half packets' time on the link.
+    /// Whether `target` is at least one and a half packets' time on the link.
     pub scale: bool,
-    /// ECN-capable packets are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// Queue that CoDel leaves alone if no more than one packet of it waits.
     pub spare: Spare,

@@ -45,7 +45,7 @@ pub struct PieConfig {
     pub cap: bool,
     /// Whether the chance grows by 2 % more at each correction above 250 ms.
     pub steep: bool,
-    /// ECN-capable packets are marked instead of dropped ...
+    /// Whether ECN-capable packets are marked instead of dropped ...
     pub ecn: bool,
     /// ... while the chance is no more than this (section 5.1).
     pub mark_ecnth: Ppm,

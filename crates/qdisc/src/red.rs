@@ -46,11 +46,11 @@ pub struct RedConfig {
     pub gentle: bool,
     /// Whether 1 / p arrivals pass after a drop.
     pub wait: bool,
-    /// The average and the limits count bytes.
+    /// Whether the average and the limits count bytes.
     pub bytes: bool,
-    /// A packet's chance is in proportion to its length.
+    /// Whether a packet's chance is in proportion to its length.
     pub by_size: bool,
-    /// ECN-capable packets are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// ... but dropped where the average is above every threshold.
     pub harddrop: bool,

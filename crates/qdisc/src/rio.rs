@@ -67,7 +67,7 @@ pub struct RioConfig {
     pub w_q: Ppm,
     /// Whether the chance above the upper threshold grows to 1 at twice that instead of at once.
     pub gentle: bool,
-    /// ECN-capable packets are marked instead of dropped, below every threshold.
+    /// Whether ECN-capable packets are marked instead of dropped, below every threshold.
     pub ecn: bool,
     /// The codepoint of "in" packets.
     pub in_dscp: u32,

@@ -75,8 +75,8 @@ pub trait Qdisc<P: Packet> {
     /// The next packet to send, if one may leave now.
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P>;
 
-    /// When it is worth calling [`Qdisc::dequeue`] again: now, as long as anything waits. A discipline that holds
-    /// packets back, and whatever wraps another, says so itself.
+    /// Time at which it is worth calling [`Qdisc::dequeue`] again: now, as long as anything waits. A discipline that
+    /// holds packets back, and whatever wraps another, says so itself.
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         (self.backlog().packets > 0).then_some(now)
     }

@@ -23,7 +23,7 @@ pub(crate) struct Acks {
     /// Packets that ask for an ACK since the last one, and others.
     eliciting: u64,
     others: u64,
-    /// When the first of `eliciting` came.
+    /// Time at which the first of `eliciting` came.
     earliest: Option<Instant>,
     immediate: bool,
     ecn: EcnCounts,
@@ -86,7 +86,7 @@ impl Acks {
     pub(crate) const fn going_anyway(&mut self) {
         self.immediate |= self.others > LAZY;
     }
-    /// When an ACK is sent whatever comes.
+    /// Time at which an ACK is sent at the latest, whatever comes.
     pub(crate) fn due_at(&self, max_delay: Duration) -> Option<Instant> {
         self.earliest.filter(|_| !self.immediate).map(|at| at + max_delay)
     }

@@ -15,8 +15,8 @@ pub(crate) struct Congestion {
     /// A full datagram and the least window, bytes.
     pub(crate) datagram: u64,
     minimum: u64,
-    /// When the last congestion event was: of what was sent before, losses count no more. What leaves in that instant
-    /// leaves after it.
+    /// Time at which the last congestion event was: of what was sent before, losses count no more. What leaves in that
+    /// instant leaves after it.
     recovery: Option<Instant>,
     avoidance: Avoidance,
     /// The window of congestion avoidance in datagrams, fractions included, and the bytes it stood for.

@@ -159,8 +159,8 @@ impl Endpoint {
         self.transmit(config, now, io);
     }
 
-    /// When to call [`Endpoint::wake`]; [`Instant::FAR_FUTURE`] if only a datagram or the application can change
-    /// anything.
+    /// Time at which to call [`Endpoint::wake`]; [`Instant::FAR_FUTURE`] if only a datagram or the application can
+    /// change anything.
     #[must_use]
     pub fn wake_at(&self, config: &Config) -> Instant {
         let acks = self.spaces[Space::Data as usize].acks.due_at(config.max_ack_delay);
@@ -331,7 +331,7 @@ impl Endpoint {
         }
     }
 
-    /// When the idle timeout expires that is put off now: after three PTO at least (RFC 9000, section 10.1).
+    /// Time at which the idle timeout expires that is put off now: after three PTO at least (RFC 9000, section 10.1).
     fn idle_end(&self, config: &Config, now: Instant) -> Instant {
         now + config.idle.max(self.pto(config) * 3)
     }

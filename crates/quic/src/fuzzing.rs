@@ -28,7 +28,7 @@ struct Mouth {
     written: u64,
     delivered: u64,
     acked: u64,
-    /// The application or the peer has closed.
+    /// Whether the application or the peer has closed.
     closed: bool,
 }
 

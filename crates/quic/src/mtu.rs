@@ -18,7 +18,7 @@ pub(crate) struct Mtu {
     /// The packet number of the probe under way.
     probe: Option<u64>,
     searching: bool,
-    /// When the next search begins; the first does so at once.
+    /// Time at which the next search begins; the first does so at once.
     next: Instant,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct PacketSpace {
     pub(crate) largest_acked: Option<u64>,
     pub(crate) largest_acked_at: Instant,
     pub(crate) last_eliciting: Option<Instant>,
-    /// When the next packet is lost by time.
+    /// Time at which the next packet is lost by time.
     pub(crate) loss_time: Option<Instant>,
     /// Probes to send.
     pub(crate) probes: u32,

@@ -12,7 +12,7 @@ pub(crate) struct SendStream {
     again: RangeSet,
     acked: RangeSet,
     finished: bool,
-    /// The FIN has to be sent.
+    /// Whether the FIN has to be sent.
     fin_due: bool,
 }
 

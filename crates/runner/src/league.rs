@@ -113,7 +113,7 @@ impl League {
         Ok(())
     }
 
-    /// The scenarios; for a quick look those that have something to set for it.
+    /// Scenarios of the league; for a quick look those that have settings for it.
     #[must_use]
     pub fn rounds(&self, quick: bool) -> Vec<Round> {
         let all = format!("disciplines={}", Value::Array(self.disciplines.clone()));

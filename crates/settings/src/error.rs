@@ -70,7 +70,7 @@ fn removed(settings: &str, key: &str) -> Option<&'static str> {
     REMOVED.iter().find(|(of, was, _)| *of == settings && *was == key).map(|(_, _, instead)| *instead)
 }
 
-/// Names that keys had in settings and scenarios, with those they have.
+/// Former names of keys in settings and scenarios, each with the name of today.
 const RENAMED: &[(&str, &str)] = &[
     ("clamp", "window_clamp"),
     ("clamp_max", "window_clamp_max"),

@@ -128,7 +128,7 @@ struct Fetch {
     /// Number of the user within the traffic.
     user: u32,
     size: u64,
-    /// When the first connection for it was opened.
+    /// Time at which the first connection for it was opened.
     since: Instant,
     /// Connections that failed.
     retries: u32,
@@ -164,7 +164,7 @@ impl Common {
         Rng::with_seed(derive(self.seed, u64::from(number)))
     }
 
-    /// When something that starts within the jitter does.
+    /// Time at which something that starts within the jitter does.
     fn begins(&self, rng: &mut Rng) -> Instant {
         let spread = self.jitter.as_nanos();
         self.start + Duration::from_nanos(if spread == 0 { 0 } else { rng.u64(0..spread) })

@@ -18,7 +18,7 @@ use crate::packet::PayloadKind;
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     came: Instant,
-    /// When its sending ends. The sending begins when that of the packet before ends.
+    /// Time at which its sending ends. The sending begins when that of the packet before ends.
     ends: Instant,
     len: u32,
     kind: PayloadKind,
@@ -41,10 +41,10 @@ pub(crate) struct DropTail {
     limit: Limit,
     waiting: VecDeque<Waiting>,
     backlog: Backlog,
-    /// When the sending of the last packet that has begun did so, and when it ends.
+    /// Time at which the sending of the last packet that has begun did so, and when it ends.
     began: Instant,
     busy_until: Instant,
-    /// When that of the last one ends that was taken.
+    /// Time at which that of the last one ends that was taken.
     full_until: Instant,
 }
 
@@ -110,12 +110,12 @@ impl DropTail {
         Some((begins, ends))
     }
 
-    /// When the sending of a packet would begin that comes `now`; `None` if it is dropped.
+    /// Time at which the sending of a packet would begin that comes `now`; `None` if it is dropped.
     pub(crate) fn begins(&self, now: Instant, len: Bytes) -> Option<Instant> {
         self.limit.admits(self.backlog, len).then(|| self.full_until.max(now))
     }
 
-    /// When the sending of the last packet ends that was taken.
+    /// Time at which the sending of the last packet ends that was taken.
     pub(crate) fn full_until(&self) -> Instant {
         self.full_until
     }
@@ -125,7 +125,7 @@ impl DropTail {
         self.backlog
     }
 
-    /// When the sending of the last packet ends that has begun.
+    /// Time at which the sending of the last packet ends that has begun.
     pub(crate) fn busy_until(&self) -> Instant {
         self.busy_until
     }

@@ -108,7 +108,7 @@ impl Ends {
         }
     }
 
-    /// When an end wants [`Ends::on_time`]; [`Instant::FAR_FUTURE`] if never.
+    /// Time at which an end wants [`Ends::on_time`]; [`Instant::FAR_FUTURE`] if never.
     #[inline(always)]
     pub(crate) fn poll(&self, end: usize) -> Instant {
         if let Self::Tcp(ends) = self {

@@ -216,7 +216,7 @@ impl EventQueue {
         self.place(Entry { at: at.as_nanos(), since: since.as_nanos(), event });
     }
 
-    /// When the event was scheduled that happens now.
+    /// Time at which the event was scheduled that happens now.
     #[inline]
     pub(crate) fn since(&self) -> Instant {
         Instant::from_nanos(self.now.1)

@@ -46,11 +46,11 @@ pub(crate) struct FlowStats {
     pub(crate) delivered_at: OptionalInstant,
     /// Time at which all data was acknowledged to the sender.
     pub(crate) acked_at: OptionalInstant,
-    /// When the first connection for this transfer was opened: this one, unless earlier ones failed.
+    /// Time at which the first connection for this transfer was opened: this one, unless earlier ones failed.
     pub(crate) first_attempt: Instant,
     pub(crate) opened: Instant,
     pub(crate) established: OptionalInstant,
-    /// When data became due after all before it had been delivered: the first attempt, or a write.
+    /// Time at which data became due after all before it had been delivered: the first attempt, or a write.
     pub(crate) due_since: Instant,
     /// Row among the flows of the probes, if the flow lasts; [`NO_ROW`] otherwise.
     pub(crate) row: u32,

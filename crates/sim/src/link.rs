@@ -88,7 +88,7 @@ pub(crate) struct Bottleneck {
     pub(crate) busy_until: Instant,
     /// Whether an event will ask for the next packet.
     pub(crate) free_due: bool,
-    /// When the discipline will be looked at, if that is settled.
+    /// Time at which the discipline will be looked at, if that is settled.
     pub(crate) serve_due: Option<Instant>,
 }
 
@@ -103,7 +103,7 @@ impl Bottleneck {
         self.discipline.reverse_path_mut().expect("only a discipline that watches is asked")
     }
 
-    /// Asks to be served when link `id`, in front of which it is, has sent what it sends.
+    /// Asks for service of this queue when link `id` behind it has sent what it is sending.
     #[inline]
     pub(crate) fn due_when_free(&mut self, id: LinkId, events: &mut EventQueue) {
         self.free_due = true;
@@ -227,7 +227,7 @@ impl SimLink {
         sent
     }
 
-    /// When a packet that comes to a wire without a queue at `at` has left it; the wire is busy until then.
+    /// Time at which a packet that comes to a wire without a queue at `at` has left it; the wire is busy until then.
     fn pass(&mut self, at: Instant, len: Bytes) -> Instant {
         if self.shape.is_none() {
             return at;
@@ -293,7 +293,7 @@ impl SimLink {
         }
     }
 
-    /// When it will have sent what it has begun to send.
+    /// Time at which it will have sent what it has begun to send.
     pub(crate) fn busy_until(&self) -> Instant {
         match &self.before {
             Before::DropTail(tail) => tail.busy_until(),
@@ -302,7 +302,7 @@ impl SimLink {
         }
     }
 
-    /// When it will have sent what it has taken; what waits in a discipline is not taken yet.
+    /// Time at which it will have sent what it has taken; what waits in a discipline is not taken yet.
     pub(crate) fn full_until(&self) -> Instant {
         match &self.before {
             Before::DropTail(tail) => tail.full_until(),

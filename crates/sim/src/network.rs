@@ -48,7 +48,7 @@ impl Host {
         self.in_free.as_nanos()
     }
 
-    /// When a packet that comes to the host's own wire at `at` is at the host, which is one of `group`.
+    /// Time at which a packet that comes to the host's own wire at `at` is at the host, which is one of `group`.
     fn pass_in(&mut self, group: &mut Access, at: Instant, len: Bytes) -> Instant {
         self.in_free = at.max(self.in_free) + group.time(len);
         self.in_free + self.delay

@@ -56,9 +56,9 @@ pub(crate) struct Packet {
     pub(crate) label: Label,
     /// Header that queues read. A packet of a connection has its key only after [`Packet::address`].
     pub(crate) header: Header,
-    /// When it came to the discipline it is in, if that has to be asked.
+    /// Time at which it came to the discipline it is in, if that has to be asked.
     pub(crate) queued: Instant,
-    /// When its host sent it, if it belongs to no connection or to one that an edge divides.
+    /// Time at which its host sent it, if it belongs to no connection or to one that an edge divides.
     pub(crate) sent: Instant,
     /// Bytes its transfer has left, from the first it carries on; [`NO_END`] of what has none. What no queue on the way
     /// can read, and only the bound of [`crate::srpt`] does.

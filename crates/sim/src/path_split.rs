@@ -16,7 +16,7 @@ pub(crate) struct ClassWay {
 /// State of a connection or flow of datagrams that an edge splits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathSplit {
-    /// The place belongs to a connection that is split, of this generation.
+    /// Whether the place belongs to a connection that is split, of this generation.
     live: bool,
     generation: u32,
     /// Packets of data it may still send in its class; then it is of the other.

@@ -125,9 +125,9 @@ pub struct ReplayReport {
     pub up: ReplayDirection,
     /// Each direction of each flow by itself.
     pub flows: BTreeMap<FlowKey, PacketCounts>,
-    /// When the last packet came.
+    /// Time at which the last packet came.
     pub last_arrival: Instant,
-    /// When the last one began to leave.
+    /// Time at which the last one began to leave.
     pub last_departure: Instant,
 }
 

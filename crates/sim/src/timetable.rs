@@ -34,7 +34,7 @@ impl Timetable {
         }
     }
 
-    /// When a packet of `len` has left that begins to at `from`; nothing leaves in between.
+    /// Time at which a packet of `len` has left that begins to at `from`; nothing leaves in between.
     pub(crate) fn send(&mut self, from: Instant, len: Bytes) -> Instant {
         match self {
             Self::Steps(steps) => step_through(steps, from, len),
@@ -46,7 +46,7 @@ impl Timetable {
         }
     }
 
-    /// When a packet of `len` would have left that begins to at `from`.
+    /// Time at which a packet of `len` would have left that begins to at `from`.
     pub(crate) fn would_send(&self, from: Instant, len: Bytes) -> Instant {
         match self {
             Self::Steps(steps) => step_through(steps, from, len),
@@ -124,7 +124,7 @@ fn step_through(steps: &[(Duration, Rate)], from: Instant, len: Bytes) -> Instan
     }
 }
 
-/// When an opportunity comes, counted through all rounds.
+/// Time at which an opportunity comes, counted through all rounds.
 fn time_of(trace: &DeliveryTrace, number: u64) -> Instant {
     let times = trace.opportunities();
     let (round, place) = (number / times.len() as u64, number % times.len() as u64);
@@ -145,7 +145,8 @@ fn number_at(trace: &DeliveryTrace, at: Instant) -> u64 {
     }
 }
 
-/// When a packet has left, with which opportunity, and what that has left. `last` was used last, and has `left`.
+/// Time at which a packet has left, with which opportunity, and what that has left. `last` was used last, and has
+/// `left`.
 fn ride(trace: &DeliveryTrace, last: u64, left: u64, from: Instant, len: Bytes) -> (Instant, u64, u64) {
     let mut needed = len.get();
     let (mut number, mut rest) = (last, left);

@@ -32,7 +32,7 @@ pub(crate) struct Transfer {
     pub(crate) class: u16,
     /// Number of the user it belongs to, counted through all classes.
     pub(crate) user: u32,
-    /// When the first connection for it was opened, if that was an earlier one.
+    /// Time at which the first connection for it was opened, if that was an earlier one.
     pub(crate) first_attempt: Option<Instant>,
     /// Number of connections for the transfer that failed.
     pub(crate) retries: u32,

@@ -50,7 +50,7 @@ pub(crate) struct World {
     pub(crate) events: Vec<TcpEvent>,
     /// Connections opened so far.
     serial: u64,
-    /// When nothing more happens.
+    /// Time at which nothing more happens.
     end: Instant,
 }
 
@@ -78,7 +78,7 @@ impl World {
         self.net.now
     }
 
-    /// When the run ends.
+    /// Time at which the run ends.
     pub(crate) fn end(&self) -> Instant {
         self.end
     }

@@ -27,7 +27,7 @@ use crate::{CcKind, Config, Preset};
 /// One acknowledgment of new data. Windows are in segments of [`Config::mss`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckSample {
-    /// When the ACK came.
+    /// Time at which the ACK came.
     pub now: Instant,
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub acked: u64,
@@ -48,7 +48,7 @@ pub struct AckSample {
 /// One acknowledgment of data that was not acknowledged before, cumulatively or selectively, in any phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeliverySample {
-    /// When the ACK came.
+    /// Time at which the ACK came.
     pub now: Instant,
     /// Segments newly acknowledged.
     pub segments: u32,

@@ -144,7 +144,8 @@ pub struct RtoConfig {
     pub max: Duration,
     /// The clock granularity G (RFC 6298, 2.3); zero for none.
     pub granularity: Duration,
-    /// RTT samples and the RTO are whole multiples of the granularity, as in old stacks (0.5 s) and ns-2 (10 ms).
+    /// Whether RTT samples and the RTO are whole multiples of the granularity, as in old stacks (0.5 s) and ns-2 (10
+    /// ms).
     pub ticks: bool,
     /// The largest factor of the back-off: 64 in old stacks.
     pub backoff_limit: u32,
@@ -292,7 +293,7 @@ pub struct Config {
     pub dupthresh: u32,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
-    /// The receiver reports duplicates in SACK blocks (RFC 2883); needs [`Recovery::Sack`].
+    /// Whether the receiver reports duplicates in SACK blocks (RFC 2883); needs [`Recovery::Sack`].
     pub dsack: bool,
     /// RACK and tail loss probes (RFC 8985); needs [`Recovery::Sack`].
     pub rack_tlp: bool,
@@ -300,8 +301,8 @@ pub struct Config {
     pub reduce_from: ReduceFrom,
     /// Proportional rate reduction while recovering (RFC 9937); needs [`Recovery::Sack`].
     pub prr: PrrBound,
-    /// Only the first partial ACK of a recovery restarts the retransmission timer, not each of them: the "Impatient"
-    /// variant of NewReno (RFC 3782, section 4), which RFC 6582, section 3.2, step 3 prescribes.
+    /// Whether only the first partial ACK of a recovery restarts the retransmission timer, not each of them: the
+    /// "Impatient" variant of NewReno (RFC 3782, section 4), which RFC 6582, section 3.2, step 3 prescribes.
     pub impatient: bool,
     /// Events that restart the retransmission timer besides an ACK of new data.
     pub restart_timer: RestartTimer,
@@ -317,9 +318,9 @@ pub struct Config {
     pub ecn: bool,
     /// How many segments an ACK counts for.
     pub byte_counting: ByteCounting,
-    /// After idling longer than an RTO the window is at most the initial one (RFC 5681, section 4.1).
+    /// Whether after idling longer than an RTO the window is at most the initial one (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
-    /// The window grows only if it was used (RFC 7661; RFC 9438, section 5.8); ns-2 grows it on any new ACK.
+    /// Whether the window grows only if it was used (RFC 7661; RFC 9438, section 5.8); ns-2 grows it on any new ACK.
     pub grow_if_used: bool,
     /// Delayed ACKs; with `None` each segment is acknowledged.
     pub delayed_ack: Option<DelayedAck>,
@@ -329,9 +330,9 @@ pub struct Config {
     pub push_every: u32,
     /// When a window that is too short for the next segment is filled with a smaller one.
     pub sws_avoidance: SwsAvoidance,
-    /// The last of what the application has written waits while other data is outstanding (RFC 9293, section 3.7.4); in
-    /// Linux only while a small segment is (Minshall). Off where applications set `TCP_NODELAY`, as servers of the web
-    /// do.
+    /// Whether the last of what the application has written waits while other data is outstanding (RFC 9293, section
+    /// 3.7.4); in Linux only while a small segment is (Minshall). Off where applications set `TCP_NODELAY`, as servers
+    /// of the web do.
     pub nagle: bool,
     /// The receive window, bytes.
     pub receive_window: u32,
@@ -413,7 +414,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// All, by their names in settings.
+    /// All presets, by their names in settings.
     pub const ALL: [(&str, Self); 4] =
         [("ns2", Self::Ns2), ("ns3", Self::Ns3), ("linux", Self::Linux), ("rfc", Self::Rfc)];
 }

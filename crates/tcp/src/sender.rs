@@ -109,7 +109,7 @@ impl Default for TimerTable {
 }
 
 impl TimerTable {
-    /// When the first of them expires.
+    /// Time at which the first of them expires.
     #[inline]
     fn next(&self) -> Instant {
         let [a, b, c] = self.0;
@@ -149,9 +149,9 @@ pub(crate) struct Sender {
     end: u64,
     extras: Option<Box<Extras>>,
     isn: SeqNum,
-    /// The application has closed, so a FIN follows `end`.
+    /// Whether the application has closed, so a FIN follows `end`.
     closing: bool,
-    /// The congestion window was what stopped the last output.
+    /// Whether the congestion window was what stopped the last output.
     cwnd_limited: bool,
     /// Whether losses are found by time.
     has_rack: bool,
@@ -159,7 +159,7 @@ pub(crate) struct Sender {
     board: Scoreboard,
     window: Window,
     rto: Rto,
-    /// When the last segment with data left.
+    /// Time at which the last segment with data left.
     last_sent: Instant,
     loss: LossRecovery,
     timed: TimedSegment,
@@ -380,7 +380,7 @@ impl Sender {
     pub(crate) fn is_due(&self, timer: Timer, now: Instant) -> bool {
         self.timer_at(timer) <= now
     }
-    /// When the first timer expires.
+    /// Time at which the first timer expires.
     #[inline]
     pub(crate) fn next_wake(&self) -> Instant {
         self.extras.as_ref().map_or(self.retransmit_at, |extras| self.retransmit_at.min(extras.timers.next()))
@@ -708,7 +708,7 @@ fn first_partial_only<I: Io>(cx: &Context<'_, I>) -> bool {
     cx.config.impatient && knows_partial
 }
 
-/// When the segment left whose acknowledgment gives an RTT sample: one that was sent only once (Karn).
+/// Time at which the segment left whose acknowledgment gives an RTT sample: one that was sent only once (Karn).
 fn sent_once<I: Io>(cx: &Context<'_, I>, delivered: &Delivered) -> Option<Instant> {
     match (cx.times_one(), cx.has_timestamps()) {
         (true, false) => delivered.timed,

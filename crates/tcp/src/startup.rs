@@ -68,7 +68,8 @@ dispatched! {
         /// The third duplicate ACK, a time-out or an ECN echo came. Some start-ups end then for good.
         fn on_loss(&mut self) {}
 
-        /// When the next segment of new data may leave, if not at once. The sender asks whenever one could leave.
+        /// Time at which the next segment of new data may leave, if not at once. The sender asks whenever one could
+        /// leave.
         fn release_at(&mut self, now: Instant) -> Option<Instant> { None }
 
         /// A segment of new data leaves.

@@ -148,7 +148,7 @@ pub struct Reader<R: Read> {
     frames: u64,
     first_stamp: Option<i128>,
     skipped: Skipped,
-    /// Packets in tunnels are read instead of those that carry them.
+    /// Whether packets in tunnels are read instead of those that carry them.
     peels: bool,
     peeled: u64,
     over: bool,

@@ -106,7 +106,7 @@ pub struct TcpHeader {
     pub mss: Option<u16>,
     /// Selective acknowledgments.
     pub sack: SackBlocks,
-    /// The header holds something that no field here shows: another option, a malformed one, or a reserved bit.
+    /// Whether the header holds something that no field here shows: another option, a malformed one, or a reserved bit.
     pub beyond: bool,
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn innermost(packet: &[u8]) -> Option<&[u8]> {
 struct Inner<'a> {
     packet: &'a [u8],
     header: Header,
-    /// The tunnel numbers its packets.
+    /// Whether the tunnel numbers its packets.
     numbered: bool,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Schedule {
     pub(super) wait: Duration,
     /// Number of expiries until the segment was sent.
     pub(super) timeouts: u32,
-    /// The timer has expired just now.
+    /// Whether the timer has expired just now.
     pub(super) on_time: bool,
 }
 
@@ -42,7 +42,7 @@ impl Schedule {
         Self { first, from, wait, timeouts: 0, on_time: false }
     }
 
-    /// When the timer expires for the n-th time: after R (2^n - 1).
+    /// Time at which the timer expires for the n-th time: after R (2^n - 1).
     pub(super) fn expiry(&self, n: u32) -> Instant {
         let mut at = self.from;
         for k in 0..n {

@@ -23,9 +23,9 @@ pub(super) struct Pending {
     pub(super) lost: Place,
     pub(super) inferred: bool,
     pub(super) spurious: bool,
-    /// The repaired data had been repaired before.
+    /// Whether the repaired data had been repaired before.
     pub(super) double: bool,
-    /// The receiver's window was closed.
+    /// Whether the receiver's window was closed.
     pub(super) closed: bool,
     /// ACKs that told of a loss until the last progress.
     pub(super) dupacks: u32,
@@ -43,7 +43,7 @@ pub(super) struct Pending {
     /// The latest progress, its frame, and whether something was under way then.
     pub(super) since: Instant,
     pub(super) since_frame: u64,
-    /// The last progress was an acknowledgment.
+    /// Whether the last progress was an acknowledgment.
     pub(super) since_ack: bool,
     pub(super) waiting: bool,
     /// All was acknowledged then, and nothing has been sent since.

@@ -81,7 +81,7 @@ struct End {
     rng: fastrand::Rng,
     /// Address of the other end, once that is known.
     peer: Option<SocketAddrV4>,
-    /// When it stops.
+    /// Time at which it stops.
     stop: Instant,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Gauge {
     pub(super) overhead: u32,
     /// Users of each group, in the order of their addresses.
     pub(super) groups: Vec<u32>,
-    /// When the first second begins.
+    /// Time at which the first second begins.
     pub(super) begin: Instant,
 }
 

@@ -41,7 +41,7 @@ pub struct ObjectRecord {
     /// Times the box answered 503 in the server's stead.
     #[serde(default)]
     pub turned_away: u32,
-    /// The connection broke before the object was whole.
+    /// Whether the connection broke before the object was whole.
     #[serde(default)]
     pub broken: bool,
 }
@@ -85,7 +85,7 @@ pub struct PageRecord {
     /// Whether a browser had set out.
     #[serde(skip)]
     pub begun: bool,
-    /// A connection broke before the page was whole.
+    /// Whether a connection broke before the page was whole.
     #[serde(default)]
     pub broken: bool,
     /// Objects of the page, the document first.

@@ -19,7 +19,7 @@ pub enum Isolate {
     DualSrc,
     /// Flows of a destination.
     DualDst,
-    /// Each flow has its own.
+    /// No hosts: each flow has a turn of its own.
     Flows,
 }
 choices!(Isolate: "triple" => Triple, "dual_src" => DualSrc, "dual_dst" => DualDst, "flows" => Flows);
@@ -54,7 +54,7 @@ pub struct CakeConfig {
     pub isolate: Isolate,
     /// Treatment of superfluous acknowledgments.
     pub ack_filter: AckFilter,
-    /// ECN-capable packets are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 

@@ -107,7 +107,7 @@ pub(super) struct Control {
     round: Round,
     /// Round trip of the last acknowledgment beyond the path of its host.
     late: Duration,
-    /// When a packet last told that it was across.
+    /// Time at which a packet last told that it was across.
     heard_at: Instant,
     times: DepartureTimes,
 }
@@ -208,8 +208,8 @@ impl Control {
         self.times.ready(now, room)
     }
 
-    /// When there is room behind the box: acknowledgments that pause are taken to come a little longer, or for ever if
-    /// nothing is under way that could be acknowledged.
+    /// Time at which there is room behind the box: acknowledgments that pause are taken to come a little longer, or for
+    /// ever if nothing is under way that could be acknowledged.
     fn room(&self, now: Instant, bytes: u64, oldest: Option<Instant>) -> Room {
         let in_flight = self.transit.in_flight();
         let forecasts =

@@ -10,15 +10,15 @@ pub(super) const LOST_AT_MOST: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct DepartureTimes {
     last: Instant,
-    /// When the room for further packets was last known: at news, or when what was under way was written off.
+    /// Time at which the room for further packets was last known: at news, or when what was under way was written off.
     room_at: Instant,
-    /// When a packet could have left and nothing waited.
+    /// Time at which a packet could have left and nothing waited.
     idle_at: Instant,
     /// Time without news after which all that is under way is taken for lost.
     patience: Duration,
     /// Whether that time has passed since the last news.
     silent: bool,
-    /// When the greatest rate lets the next packet go.
+    /// Time at which the greatest rate lets the next packet go.
     paced_until: Instant,
 }
 

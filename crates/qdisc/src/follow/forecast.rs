@@ -50,7 +50,7 @@ pub(super) struct Crossing {
     /// Departure of the first of them, and of the last.
     pub first_left: Instant,
     pub last_left: Instant,
-    /// When the last of them crossed the link.
+    /// Time at which the last of them crossed the link.
     pub across: Instant,
     /// Whether the path of the host that answered is known.
     pub sure: bool,
@@ -63,7 +63,7 @@ pub(super) struct Crossing {
 /// State of the queue before the link, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Forecast {
-    /// When the last packet crossed that is known to have.
+    /// Time at which the last packet crossed that is known to have.
     across: Instant,
     /// Services of a little more than a span.
     services: Services,
@@ -74,7 +74,7 @@ pub(super) struct Forecast {
     slack: Duration,
     /// Bytes that can be across by now at most.
     bound: f64,
-    /// When the link will have sent all that left, and how many bytes that is.
+    /// Time at which the link will have sent all that left, and how many bytes that is.
     free_at: Instant,
     queued: u64,
 }

@@ -53,7 +53,7 @@ pub(super) struct Path {
 #[derive(Debug)]
 pub(super) struct Paths {
     shortest: Option<Duration>,
-    /// When a round trip was last as short as the shortest.
+    /// Time at which a round trip was last as short as the shortest.
     met_at: Instant,
     hosts: Hosts,
     /// Path of the most distant host that answered recently, and the time of its answer.

@@ -34,7 +34,7 @@ impl RoundTrips {
         }
     }
 
-    /// When the first packet went out with the timestamp that `flow` echoes, if this is its first echo.
+    /// Time at which the first packet went out with the timestamp that `flow` echoes, if this is its first echo.
     pub fn answered(&mut self, flow: u64, echo: u32) -> Option<Instant> {
         let print = print(flow, echo);
         let place = &mut self.0[print as usize % PLACES];

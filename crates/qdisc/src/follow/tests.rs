@@ -37,7 +37,7 @@ fn ack(user: u8, packets: u64) -> Record {
 /// A box with as much waiting as it wants, a modem of a rate that is set from outside, and users who acknowledge.
 struct Path {
     shaper: Follow<Record, Fifo<Record>>,
-    /// When the modem has sent what it has, and what it sends when.
+    /// Time at which the modem has sent what it has, and what it sends when.
     free_at: Instant,
     acks: VecDeque<(Instant, Record)>,
     delay: Duration,

@@ -88,7 +88,7 @@ impl FqUsers {
         }
     }
 
-    /// Lets everybody leave: nothing waits at all.
+    /// Lets all users leave, since no packet waits.
     pub fn retire(&mut self, flows: &mut Vec<FqCodelFlow>) {
         while let Some(user) = self.users.anybody() {
             retire(&mut self.users.at_mut(user).lists, flows);

@@ -284,7 +284,7 @@ impl<P: Packet> Admission<P> {
         }
     }
 
-    /// When [`Admission::release`] is worth calling. `recheck` is when `load` may change by time alone.
+    /// Time at which [`Admission::release`] is worth calling. `recheck` is when `load` may change by time alone.
     #[must_use]
     pub fn next_release(&self, now: Instant, load: Load, recheck: Instant) -> Option<Instant> {
         if self.held == 0 {

@@ -126,8 +126,8 @@ impl Common {
         !matches!(self.share, Share::Flow)
     }
 
-    /// Rule for the user of a flow, if the link is shared between users or is not. If not, a pool is whoever opens
-    /// connections, as in the paper.
+    /// Rule for the user of a flow, if the link is shared between users or is not. Where it is not, a pool is
+    /// whoever opens connections, as in the paper.
     pub(crate) const fn users(&self, link: &ShaperConfig, by_user: bool) -> UserRule {
         if by_user {
             UserRule { side: link.users, ipv6_prefix: crate::users::prefix(self.user_prefix) }
@@ -225,13 +225,13 @@ pub struct DefaultConfig {
     pub mark: bool,
     /// Drop only what fast retransmit repairs.
     pub repairable: bool,
-    /// Retransmissions go to the front of their flow, TSval rewritten.
+    /// Whether retransmissions go to the front of their flow, TSval rewritten.
     pub retransmissions_first: bool,
     /// No drop in a flow's first window.
     pub first_window_grace: bool,
-    /// A flow that was idle is served first for one quantum.
+    /// Whether a flow that was idle is served first for one quantum.
     pub new_flows_first: bool,
-    /// A flow that has rested for a round is served first for one quantum, and so is its user.
+    /// Whether a flow that has rested for a round is served first for one quantum, and so is its user.
     pub rested_first: bool,
     /// Bytes DRR adds to what a flow may send each time it comes round; 0: as much as the largest recent packet.
     pub quantum: u32,

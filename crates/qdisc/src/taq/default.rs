@@ -116,7 +116,7 @@ impl Arrival {
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     len: Bytes,
-    /// The packet brings the receiver data that was not sent before.
+    /// Whether the packet brings the receiver data that was not sent before.
     new_data: bool,
     /// Time at which the packet came.
     came: Micros,

@@ -16,7 +16,7 @@ pub(super) struct Flight {
     eliciting: u32,
     congestion: Congestion,
     pacer: Option<Pacer>,
-    /// When pacing lets the next datagram leave, if it holds one back.
+    /// Time at which pacing lets the next datagram leave, if it holds one back.
     pacing_timer: Option<Instant>,
     /// Whether there was too little to send when it was looked at last.
     app_limited: bool,
@@ -78,7 +78,7 @@ impl Flight {
         }
         wait.is_some()
     }
-    /// When pacing lets the next datagram leave, if it holds one back.
+    /// Time at which pacing lets the next datagram leave, if it holds one back.
     pub(super) const fn pacing_timer(&self) -> Option<Instant> {
         self.pacing_timer
     }

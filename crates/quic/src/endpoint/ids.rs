@@ -6,7 +6,7 @@
 pub(super) struct ConnectionIds {
     /// Ids to issue once all else that is due has left.
     due: u8,
-    /// The peer's first id is no longer used.
+    /// Whether the peer's first id is no longer used.
     retired: bool,
 }
 

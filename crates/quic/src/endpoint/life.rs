@@ -23,7 +23,7 @@ pub(super) struct Life {
     state: State,
     /// HANDSHAKE_DONE was sent or came (RFC 9001, section 4.1.2).
     confirmed: bool,
-    /// A CONNECTION_CLOSE is to be sent.
+    /// Whether a CONNECTION_CLOSE is to be sent.
     close_due: bool,
     /// Whether the next packet that asks for an ACK puts the idle timeout off (RFC 9000, section 10.1).
     idle_reset: bool,

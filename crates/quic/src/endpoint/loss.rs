@@ -14,7 +14,7 @@ const MOST_BACKOFFS: u32 = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeTimeouts {
     count: u32,
-    /// When the last of them expired, until it is known whether it had to.
+    /// Time at which the last of them expired, until it is known whether it had to.
     at: Option<Instant>,
 }
 
@@ -225,7 +225,7 @@ impl Endpoint {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// When the probe timeout expires, and for which space (appendix A.8).
+    /// Time at which the probe timeout expires, and for which space (appendix A.8).
     fn pto_time(&self, config: &Config, now: Instant) -> Option<(Instant, Space)> {
         let backoff = u64::from(self.probe_timeouts.backoff());
         let base = self.rtt.pto_base() * backoff;

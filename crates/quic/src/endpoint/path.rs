@@ -11,7 +11,7 @@ use crate::{Config, MtuSearch};
 pub(super) struct Path {
     came: u64,
     gone: u64,
-    /// The peer's address is known to be its own.
+    /// Whether the peer's address is known to be its own.
     validated: bool,
     /// UDP payload of a full datagram.
     datagram: u16,

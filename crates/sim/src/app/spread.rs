@@ -17,7 +17,7 @@ impl Spread {
         Self { waiting }
     }
 
-    /// When the next one starts.
+    /// Time at which the next one starts.
     pub(super) fn next(&self) -> Option<Instant> {
         self.waiting.last().map(|(at, _)| *at)
     }

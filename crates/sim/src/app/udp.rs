@@ -42,7 +42,7 @@ impl Udp {
         Self { common, me: AppId::default(), flows, packet, gap, on, off }
     }
 
-    /// When the flow sends next, having sent now.
+    /// Time at which the flow sends next, having sent now.
     fn next(&mut self, now: Instant, number: u32) -> Instant {
         let flow = &mut self.flows[number as usize];
         let next = now + self.gap;

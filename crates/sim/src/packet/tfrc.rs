@@ -16,7 +16,7 @@ pub(crate) struct Data {
 /// Fields of a feedback packet (RFC 5348, section 3.2.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feedback {
-    /// When the latest packet was sent that had come, and for how long that has been kept.
+    /// Time at which the latest packet was sent that had come, and for how long that has been kept.
     pub(crate) of: Instant,
     pub(crate) delay: Duration,
     /// Bytes a second that came, X_recv.

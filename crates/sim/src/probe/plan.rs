@@ -17,7 +17,7 @@ pub(crate) struct Watched {
 /// Plan of the measurements of one world.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbePlan {
-    /// When counting begins.
+    /// Time at which counting begins.
     pub(crate) warmup: Instant,
     /// Packets of calls count that are sent before.
     pub(crate) calls_until: Instant,

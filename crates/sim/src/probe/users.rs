@@ -10,13 +10,13 @@ const HANGS_S: [u64; 2] = [20, 60];
 
 #[derive(Clone, Copy, Debug)]
 struct User {
-    /// When something last came, or was first wanted after a pause.
+    /// Time at which something last came, or was first wanted after a pause.
     last: Instant,
     longest: Duration,
     /// Connections on which data is due.
     due: u32,
     first_attempt: Instant,
-    /// When the first connection stood; [`Instant::FAR_FUTURE`] before.
+    /// Time at which the first connection stood; [`Instant::FAR_FUTURE`] before.
     connected: Instant,
 }
 

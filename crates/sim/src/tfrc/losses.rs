@@ -14,7 +14,7 @@ const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     seq: u64,
-    /// When it would have come, between its neighbours (section 5.2).
+    /// Time at which it would have come, between its neighbours (section 5.2).
     at: Instant,
     /// Packets that came after it.
     later: u8,

@@ -15,7 +15,7 @@ pub(super) struct Sender {
     /// X, the rate at which it may send.
     pub(super) rate: f64,
     pub(super) rtt: Option<Duration>,
-    /// When the rate was doubled last, tld.
+    /// Time at which the rate was doubled last, tld.
     doubled: Instant,
     /// Receive rates reported within the last two round trips, X_recv_set.
     received: Vec<(Instant, f64)>,
@@ -23,7 +23,7 @@ pub(super) struct Sender {
     pub(super) loss: f64,
     last_sent: Option<Instant>,
     pub(super) sent: u64,
-    /// When the nofeedback timer expires; it runs while there is something to send.
+    /// Time at which the nofeedback timer expires; it runs while there is something to send.
     silent_at: Instant,
     pub(super) expired: u32,
 }
@@ -114,7 +114,7 @@ impl Sender {
         self.received.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)
     }
 
-    /// Step 4 of section 4.3.
+    /// Sets the allowed rate after feedback (RFC 5348, section 4.3, step 4).
     fn set_rate(&mut self, now: Instant, rtt: Duration) {
         let limit = 2.0 * self.most_received();
         if self.loss > 0.0 {

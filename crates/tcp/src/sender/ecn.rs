@@ -13,7 +13,7 @@ pub(super) struct EcnResponse {
     answered_until: SeqNum,
     /// Whether both ends use ECN.
     on: bool,
-    /// The next new segment says that the window was reduced.
+    /// Whether the next new segment says that the window was reduced.
     cwr: bool,
 }
 

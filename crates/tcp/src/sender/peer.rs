@@ -81,9 +81,9 @@ pub(super) struct Remainder {
     pub(super) usable: u64,
     /// Whether nothing is outstanding.
     pub(super) idle: bool,
-    /// This call has sent a segment of new data before.
+    /// Whether this call has sent a segment of new data before.
     pub(super) follows: bool,
-    /// Nagle's rule holds a small segment back.
+    /// Whether Nagle's rule holds a small segment back.
     pub(super) held: bool,
 }
 

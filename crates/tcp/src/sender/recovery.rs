@@ -74,9 +74,9 @@ pub(super) struct Rack {
     probe_end: u64,
     /// `TLP.is_retrans`.
     probe_is_copy: bool,
-    /// An RTT sample came since the last probe.
+    /// Whether an RTT sample came since the last probe.
     sampled: bool,
-    /// The last look has found a repair that is lost too.
+    /// Whether the last look has found a repair that is lost too.
     pub(super) lost_copy: bool,
     /// State that F-RTO may restore.
     pub(super) before: Option<Before>,
@@ -203,7 +203,7 @@ pub(super) struct Before {
     at: Instant,
     /// Whether no answer has shown yet if the time-out was needed.
     open: bool,
-    /// New data may leave before what counts as lost (step 2b).
+    /// Whether new data may leave before what counts as lost (step 2b).
     new_first: bool,
 }
 
@@ -807,7 +807,7 @@ impl Sender {
         }
     }
 
-    /// When the timer expires if it counts from when the first segment was last sent.
+    /// Time at which the timer expires if it counts from when the first segment was last sent.
     pub(super) fn rto_of_first<I: Io>(&self, cx: &Context<'_, I>) -> Instant {
         self.board.first_sent().unwrap_or(cx.now) + self.rto.timeout(&cx.config.rto)
     }
@@ -817,8 +817,8 @@ impl Sender {
         self.loss.is_open() && self.board.sacked() == 0
     }
 
-    /// When the probe is due whose time-out is `pto`: no later than the retransmission timer, which counts from the
-    /// first segment when new data leaves.
+    /// Time at which the probe is due whose time-out is `pto`: no later than the retransmission timer, which counts
+    /// from the first segment when new data leaves.
     pub(super) fn probe_at<I: Io>(&self, cx: &Context<'_, I>, pto: Duration) -> Instant {
         let at = (cx.now + pto).min(self.timer_at(Timer::Retransmit));
         let by_first = cx.has_linux_timer() && cx.new_segments > 0;

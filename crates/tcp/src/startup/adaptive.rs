@@ -27,7 +27,7 @@ const SHARE: f64 = 1.0 / 8.0;
 /// Adaptive Start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Adaptive {
-    /// When the current sample of the rate began; [`Instant::FAR_FUTURE`] before the first ACK.
+    /// Time at which the current sample of the rate began; [`Instant::FAR_FUTURE`] before the first ACK.
     since: Instant,
     /// Bytes acknowledged since the sample began.
     acked: u64,

@@ -7,8 +7,8 @@
 //!
 //! Where we differ:
 //! - Above the threshold, the pseudo-code and the ns-2 code both shrink the window (floor of a negative number),
-//!   while the text says that standard TCP takes over there. [`BurstStep::Guarded`] follows the text.
-//!   [`BurstStep::Ns2`] follows that code exactly: where the step *per ACK* would be 0 it is 1, so the window hovers
+//!   while the text says that standard TCP takes over there. [`BurstStep::Guarded`] does as the dissertation's text
+//!   says. [`BurstStep::Ns2`] does as its ns-2 code: where the step *per ACK* would be 0 it is 1, so the window hovers
 //!   about the threshold.
 //! - What takes over is slow start, as long as cwnd < ssthresh, or with [`BurstAfter::Avoidance`] congestion avoidance.
 //! - An ACK that counts for more than a segment ([`crate::ByteCounting`]) adds as many steps, each from the cwnd that
@@ -23,7 +23,7 @@ use crate::{BurstAfter, BurstStep, Config};
 /// B-TCP. Settings of Burst TCP are [`crate::StartConfig::burst_f`] and those next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
-    /// A loss has ended it (`btcp_enabled` is false).
+    /// Whether a loss has ended it (`btcp_enabled` is false).
     off: bool,
 }
 

@@ -24,7 +24,7 @@ const INITIAL_WINDOW: f64 = 2.0;
 /// Gallop-Vegas. Setting of Gallop-Vegas is [`crate::StartConfig::gallop_gamma`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Gallop {
-    /// When this round began.
+    /// Time at which this round began.
     round: Instant,
     /// The least RTT of the connection; [`Duration::MAX`] if there was none.
     base: Duration,

@@ -26,7 +26,7 @@ const CSS_ROUNDS: u8 = 5;
 /// RFC 9406.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HyStart {
-    /// When this round began.
+    /// Time at which this round began.
     round: Instant,
     /// The least RTT of this round; [`Duration::MAX`] if there was none.
     current: Duration,

@@ -49,7 +49,7 @@ enum State {
 /// The time slots of a first window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slots {
-    /// When the first segment left.
+    /// Time at which the first segment left.
     first: Instant,
     /// The time over which they are spread.
     r0: Duration,

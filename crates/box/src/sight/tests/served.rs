@@ -102,7 +102,7 @@ struct Village {
     events: BTreeMap<u64, Next>,
     order: BinaryHeap<Reverse<(Instant, u64)>>,
     driver: Driver<Queued, LinkQueue<Queued>>,
-    /// When the box is served next.
+    /// Time at which the box is served next.
     serves: Option<Instant>,
     sight: Sight,
     connections: Vec<Connection>,

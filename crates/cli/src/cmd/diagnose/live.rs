@@ -1,4 +1,4 @@
-//! Listens on an interface. What is open is bounded, and so is the memory.
+//! Listens on an interface. The number of open connections is bounded, and so is the memory.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;

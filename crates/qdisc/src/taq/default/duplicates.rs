@@ -61,7 +61,7 @@ struct Departed {
     len: u16,
     /// Summary of its header by [`told`].
     told: u16,
-    /// When it came and when it left; the same once a copy of it has been suppressed, so that no other is.
+    /// Time at which it came and when it left; the same once a copy of it has been suppressed, so that no other is.
     came: Micros,
     left: Micros,
 }

@@ -81,7 +81,7 @@ impl SmallDatagrams {
     }
 }
 
-/// Judgment of a packet by this module's rules: neither, one or both.
+/// Whether a packet is a small datagram by itself, and whether it may go first as a call or a marked packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     /// A small datagram by itself.

@@ -186,9 +186,9 @@ impl Longest {
 #[derive(Debug)]
 struct Entry {
     links: Links,
-    /// The packet brings the receiver data that was not seen before.
+    /// Whether the packet brings the receiver data that was not seen before.
     new_data: bool,
-    /// A copy of the packet has been suppressed: its sender may not hear of a loss of it for long.
+    /// Whether a copy of the packet has been suppressed: its sender may not hear of a loss of it for long.
     protected: bool,
     came: Micros,
 }

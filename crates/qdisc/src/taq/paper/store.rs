@@ -59,7 +59,7 @@ linked!(<P> Node<P>, InBucket: in_bucket);
 #[repr(align(32))]
 pub(super) struct PaperFlow {
     packets: List<InFlow>,
-    /// No packet before this one waits above the fair share; [`NIL`]: none at all.
+    /// First packet of the flow that waits above the fair share; [`NIL`] if none does.
     above: u32,
     marks: u8,
     /// Time at which new data was last sent on, in units of 2^20 ns, modulo 2^32 (4.1 s17: the last normal

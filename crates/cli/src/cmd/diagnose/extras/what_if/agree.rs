@@ -72,7 +72,7 @@ struct Compared {
     simulated: Option<f64>,
     unit: &'static str,
     decimals: usize,
-    /// The measured and the simulated figure are near each other, or need not be.
+    /// Whether the measured and the simulated figure are near each other, or need not be.
     near: bool,
 }
 

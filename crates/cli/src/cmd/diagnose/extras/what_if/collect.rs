@@ -33,11 +33,11 @@ pub struct FlowFit {
     pub first: Instant,
     /// Time of the last packet.
     pub last: Instant,
-    /// The connection ended within the capture.
+    /// Whether the connection ended within the capture.
     pub closed: bool,
-    /// All data seen was acknowledged at the end.
+    /// Whether all data seen was acknowledged at the end.
     pub quiet: bool,
-    /// The connection was refused: a RST came, and no data.
+    /// Whether the connection was refused: a RST came, and no data.
     pub refused: bool,
 }
 
@@ -107,7 +107,7 @@ pub struct Collector {
     pub last: Instant,
     /// Connections with timestamps, and all.
     pub timestamps: [u64; 2],
-    /// A SACK block was seen.
+    /// Whether a SACK block was seen.
     sack: bool,
     /// Bytes of IP packets that are not TCP.
     pub other_bytes: u64,

@@ -181,7 +181,7 @@ impl Following {
         }
     }
 
-    /// When the other end's last timestamp passed, if this packet is the first to echo it.
+    /// Time at which the other end's last timestamp passed, if this packet is the first to echo it.
     fn echoed(&mut self, end: usize, tcp: &TcpHeader) -> Option<Instant> {
         let (last, at) = self.ends[1 - end].stamp.as_mut()?;
         tcp.timestamps.filter(|(_, echo)| echo == last)?;

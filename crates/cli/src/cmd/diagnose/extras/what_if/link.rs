@@ -22,7 +22,7 @@ const WINDOW_BEHIND_S: usize = 1;
 pub struct Link {
     /// The direction in which it is thin: 0 from the openers, 1 towards them.
     pub way: usize,
-    /// The capture was taken before its queue.
+    /// Whether the capture was taken before its queue.
     pub before: bool,
     /// IP packets, bit/s.
     pub rate_bps: f64,

@@ -25,7 +25,7 @@ const OWN: [&str; 7] =
 /// A run.
 pub struct Run {
     pub discipline: String,
-    /// This run is the fitted present.
+    /// Whether this run is the fitted present.
     as_it_is: bool,
     scenario: std::sync::Arc<Scenario>,
 }
