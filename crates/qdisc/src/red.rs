@@ -85,7 +85,7 @@ keys! {
     max: Number(0, 1_000_000),
         "average queue from which everything is dropped (see `gentle`), in packets; 0: three quarters of the buffer";
     max_p: Part(1, 1_000_000), "chance of a drop just below `max`";
-    w_q: Part(1, 1_000_000), "weight of an arrival in the average";
+    w_q: Part(1, 1_000_000), "weight of an arrival in the average of the queue";
     gentle: Choice(), "let the chance of a drop grow on above `max`, to 1 at twice `max`";
     wait: Choice(), "let 1 / p arrivals pass after a drop, for the chance p, as ns-2's `wait_` has it";
     bytes: Choice(), "count queue, buffer and thresholds in bytes: each threshold times `packet`";

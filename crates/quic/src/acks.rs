@@ -82,7 +82,7 @@ impl Acks {
     pub(crate) const fn any(&self) -> bool {
         !self.ranges.is_empty()
     }
-    /// A packet is sent anyway.
+    /// Notes that a packet is sent anyway, so that an ACK can go with it.
     pub(crate) const fn going_anyway(&mut self) {
         self.immediate |= self.others > LAZY;
     }

@@ -10,8 +10,8 @@ use super::hold;
 
 #[test]
 fn the_page_is_that_of_the_declarations() {
-    let mut page = "# Models\n\nAfter this page you can ask any model of the papers, by command or from Python.\n\nEvery \
-                    model of `narrows.models` ([Python](../how-to/python.md)) with its arguments and results; \
+    let mut page = "# Models\n\nAfter this page you can ask any model of the papers, by command or from Python.\n\n\
+                    Every model of `narrows.models` ([Python](../how-to/python.md)) with its arguments and results; \
                     `narrows model` asks the usual ones of them together. [What they \
                     say](../explanation/models/README.md) and how far off they are.\n\nMade from the declarations in \
                     `crates/models/src/declared` by \
@@ -96,7 +96,7 @@ fn section(module: &str, model: &Model) -> String {
         text.extend(ones.iter().map(row));
     }
     if !groups.is_empty() {
-        writeln!(text, "\nTakes the arguments of {} as well.", groups.join(" and of ")).unwrap();
+        writeln!(text, "\nThe function also takes the arguments of {}.", groups.join(" and of ")).unwrap();
     }
     match &model.gives {
         Gives::One(_) | Gives::Yes(_) | Gives::Row(_) => {

@@ -152,7 +152,7 @@ keys! {
     queue: Choice(),
         "queue of each class: drop-tail, or RED (gentle, from a quarter to three quarters of its buffer)";
     max_p: Part(1, 1_000_000), "chance of a drop just below the upper threshold (`queue=red`)";
-    w_q: Part(1, 1_000_000), "weight of an arrival in the average (`queue=red`)";
+    w_q: Part(1, 1_000_000), "weight of an arrival in RED's average of the queue (`queue=red`)";
     buffer: Buffer(),
         "size of both classes' buffers together, in multiples of one RTT of the link (`1x`) or in packets";
     buffer_short: Number(0, 500_000), "size of the short class's buffer in packets; 0: its share of `buffer`";

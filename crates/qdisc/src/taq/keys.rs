@@ -136,10 +136,10 @@ keys! {
             "loss probability from which new users wait for admission; must be below `p_thresh`";
         t_wait: TimeOrOff(secs(1), secs(10)),
             "wait after which a user is admitted (section 4.3); off: users wait until the loss is below `p_admit`";
-        rho_r: Part(100_000, 900_000), "cap of the recovery queue, as a share of the link";
+        rho_r: Part(100_000, 900_000), "largest share of the link for the recovery queue";
         over_penalised: Number(1, 5),
             "number of drops in an epoch above which the flow's packets count as over-penalised";
-        newflow_cap: Part(100_000, 500_000), "cap of the new-flow queue, as a share of the buffer";
+        newflow_cap: Part(100_000, 500_000), "largest share of the buffer for the new-flow queue";
         buffer: Buffer(), "buffer, in multiples of one RTT of the link (`1x`) or in packets";
         ewma_shift: Number(1, 4), "weight of a new sample in epoch and rate averages: 1 / 2^shift";
         record_timeout: Time(secs(60), secs(600)), "silence after which a flow is forgotten";
@@ -148,7 +148,7 @@ keys! {
     }
     [Some("mode=default"), default_common, Config::default] {
         t_wait: Time(secs(1), secs(10)), "time under overload after which one more waiting pool is admitted";
-        rho_r: Part(100_000, 500_000), "cap of packets without data, as a share of the link";
+        rho_r: Part(100_000, 500_000), "largest share of the link for packets without data";
     }
     [Some("mode=default"), default, Config::default] {
         k: Number(1, 1_000),

@@ -38,7 +38,7 @@ const UNKNOWN_BUCKET: u16 = 0;
 /// The slot of packets that no record could be made for.
 const UNKNOWN: u32 = 0;
 
-/// TAQ by the paper.
+/// TAQ's paper mode: the published rules.
 #[derive(Debug)]
 pub struct PaperMode<P> {
     common: Common,

@@ -136,7 +136,7 @@ struct Sent {
 struct Clamp {
     /// Furthest window edge that was announced.
     furthest: SeqNum,
-    /// How far before it the last one was: less than a unit, of 2^14 bytes at the most.
+    /// Distance from `furthest` back to the edge that was announced last: less than a unit, of 2^14 bytes at the most.
     back: u16,
     /// Whether any window edge was announced.
     told: bool,

@@ -239,7 +239,7 @@ const NEVER: Instant = Instant::FAR_FUTURE;
 const SILENCE: Duration = Duration::from_millis(150);
 /// Packets of a probe timeout, at most (RFC 9002, section 6.2.4).
 const PROBES: u8 = 2;
-/// Packets up to here have no data, or hardly any: PING and acknowledgments.
+/// Size in bytes up to which packets have no data, or hardly any: PING and acknowledgments.
 const NO_DATA: u16 = 128;
 /// Bytes that may be missing in a full packet: a frame of data has lengths of one to eight bytes (RFC 9000, section
 /// 19.8). With four times as much the last piece of one object in twenty passes for a full packet, and each timer's

@@ -54,7 +54,8 @@ pub(super) enum InBucket {}
 
 linked!(<P> Node<P>, InBucket: in_bucket);
 
-/// What waits of one flow and what is kept beside its record: half a cache line, and never across two.
+/// Packets of one flow that wait, and state that is kept beside the flow's record: half a cache line, and never across
+/// two.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct PaperFlow {
