@@ -11,6 +11,16 @@ use std::io::{ErrorKind, Write as _};
 use clap::CommandFactory as _;
 use clap::{Parser, Subcommand};
 
+/// Prints a line. Whoever reads may have had enough (`| head`): that is no error, where `std`'s own macro panics.
+macro_rules! println {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        if let Err(error) = writeln!(std::io::stdout(), $($text)*) {
+            assert!(error.kind() == std::io::ErrorKind::BrokenPipe, "standard output: {error}");
+        }
+    }};
+}
+
 mod cmd;
 #[cfg(feature = "box")]
 mod log;

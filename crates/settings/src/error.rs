@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::nearest;
+
 /// Error of a setting: why it is impossible, or that a text names no settings at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
@@ -37,7 +39,18 @@ impl SettingError {
             _ if let Some(instead) = removed(settings, key) => {
                 format!("this key is gone: {instead}; leave it out")
             }
-            _ => format!("expected a key of {settings}: {}", keys.join(", ")),
+            _ => {
+                // A name that several modes have is listed once.
+                let mut names: Vec<&str> = Vec::with_capacity(keys.len());
+                for name in keys {
+                    if !names.contains(name) {
+                        names.push(name);
+                    }
+                }
+                let perhaps = nearest(key, names.iter().copied())
+                    .map_or_else(String::new, |k| format!("; perhaps {k}"));
+                format!("expected a key of {settings}: {}{perhaps}", names.join(", "))
+            }
         };
         Self { key: key.to_owned(), value: value.to_owned(), problem }
     }

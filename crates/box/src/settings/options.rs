@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use narrows_qdisc::Framing;
 use narrows_qdisc::follow::LinkRate;
 use narrows_units::Rate;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::{BackendKind, NamedSpec, Settings};
@@ -125,16 +126,23 @@ fn parsed<T: FromStr<Err: fmt::Display>>(text: &OsStr) -> Result<T, String> {
     words(text)?.parse().map_err(|error: T::Err| error.to_string())
 }
 
+/// Reads a value of TOML that `expected` describes, with an error in these words for any other.
+fn only<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D, expected: &str) -> Result<T, D::Error> {
+    let value = toml::Value::deserialize(d)?;
+    let given = value.to_string();
+    value.try_into().map_err(|_| Error::custom(format!("{given}: expected {expected}")))
+}
+
 /// Types that are text in TOML.
 macro_rules! texts {
-    ($($kind:ty),*) => {$(
+    ($($kind:ty, $expected:literal;)*) => {$(
         impl Value for $kind {
             const SHAPE: Shape = Shape::Text;
             fn read(text: &OsStr, _: Option<Self>) -> Result<Self, String> {
                 parsed(text)
             }
             fn from_toml<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+                only::<D, String>(d, concat!("text in quotation marks, as ", $expected))?.parse().map_err(Error::custom)
             }
         }
     )*};
@@ -142,27 +150,52 @@ macro_rules! texts {
 
 /// Types that TOML has itself.
 macro_rules! natives {
-    ($($kind:ty: $shape:ident, $read:expr;)*) => {$(
+    ($($kind:ty: $shape:ident, $expected:literal, $read:expr;)*) => {$(
         impl Value for $kind {
             const SHAPE: Shape = Shape::$shape;
             fn read(text: &OsStr, _: Option<Self>) -> Result<Self, String> {
                 ($read)(text)
             }
             fn from_toml<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                Self::deserialize(d)
+                only(d, $expected)
             }
         }
     )*};
 }
 
-texts!(LinkRate, NamedSpec, BackendKind, Filter, SocketAddr, RateFrom, Rate, Framing);
+texts! {
+    LinkRate, r#""600kbit""#;
+    NamedSpec, r#""taq""#;
+    BackendKind, r#""nfqueue""#;
+    Filter, r#""nft""#;
+    RateFrom, r#""/run/modem/rate""#;
+    Rate, r#""600kbit""#;
+    Framing, r#""atm""#;
+}
 
 natives! {
-    String: Text, parsed;
-    u32: Text, parsed;
-    u16: Text, parsed;
-    bool: Switch, |_| Ok(true);
-    PathBuf: Path, |text| Ok(PathBuf::from(text));
+    String: Text, "text in quotation marks", parsed;
+    u32: Text, "a whole number, 0 or more", parsed;
+    u16: Text, "a whole number from 0 to 65535", parsed;
+    bool: Switch, "true or false", |_| Ok(true);
+    PathBuf: Path, "a path in quotation marks", |text| Ok(PathBuf::from(text));
+}
+
+/// Reads the address of a page.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}': expected an address and a port, as 127.0.0.1:8088 or [::1]:8088"))
+}
+
+impl Value for SocketAddr {
+    const SHAPE: Shape = Shape::Text;
+    fn read(text: &OsStr, _: Option<Self>) -> Result<Self, String> {
+        address(words(text)?)
+    }
+    fn from_toml<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        address(&only::<D, String>(d, "text in quotation marks, as \"127.0.0.1:8088\"")?)
+            .map_err(Error::custom)
+    }
 }
 
 impl Value for Vec<String> {
@@ -432,6 +465,23 @@ mod tests {
         }
         let writes = "NARROWS_WRITE=1 cargo test -p narrows-box --lib the_reference writes it";
         assert_eq!(text[begin..end], table, "{writes}");
+    }
+
+    /// Errors say what to write, in words of settings and not of Rust.
+    #[test]
+    fn a_wrong_value_is_told_what_to_write() {
+        let error = |text: &str| toml::from_str::<Options>(text).unwrap_err().to_string();
+        for (text, says) in [
+            ("overhead = -5", "-5: expected a whole number, 0 or more"),
+            ("overhead = \"14\"", "\"14\": expected a whole number, 0 or more"),
+            ("queue = 70000", "70000: expected a whole number from 0 to 65535"),
+            ("down = 600", "600: expected text in quotation marks, as \"600kbit\""),
+            ("local = \"yes\"", "\"yes\": expected true or false"),
+            ("page = \"8088\"", "'8088': expected an address and a port, as 127.0.0.1:8088 or [::1]:8088"),
+        ] {
+            let told = error(text);
+            assert!(told.contains(says) && told.contains("line 1, column"), "{told}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", requires = "live", value_parser = time, default_value = "5s")]
     every: Duration,
     /// Length in seconds from which a stall counts as long; one such stall makes the exit status 1
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = length_s, default_value_t = 5.0)]
     over: f64,
     /// Number of connections to show, the worst first
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -58,6 +58,12 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     extras: extras::Args,
+}
+
+/// Reads a length in seconds.
+fn length_s(text: &str) -> Result<f64, String> {
+    let length = text.parse().ok().filter(|s: &f64| (0.0..1e9).contains(s));
+    length.ok_or_else(|| "expected a number of seconds, as 5 or 0.5".to_owned())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

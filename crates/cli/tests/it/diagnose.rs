@@ -145,6 +145,8 @@ fn errors_name_the_file_and_a_cut_one_is_read_up_to_the_cut() {
         assert!(diagnose(&["--json", &place.file(name, bytes)]).stdout.is_empty(), "{name}");
     }
     assert!(said("nowhere.pcap").1.contains("nowhere.pcap: cannot be read"));
+    let no_number = String::from_utf8(diagnose(&["--over", "abc", "x.pcap"]).stderr).unwrap();
+    assert!(no_number.contains("expected a number of seconds, as 5 or 0.5"), "{no_number}");
 }
 
 #[test]

@@ -22,3 +22,20 @@ mod reproduce;
 #[cfg(feature = "research")]
 mod sim;
 mod tutorials;
+
+/// A reader of the output may stop early, as `head` does: the program ends in its own way.
+#[cfg(feature = "box")]
+#[test]
+#[expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut doctor = std::process::Command::new(env!("CARGO_BIN_EXE_narrows"));
+    let out = doctor.arg("doctor").stdout(writer).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(
+        matches!(out.status.code(), Some(0 | 1)) && !said.contains("panicked"),
+        "{:?} {said}",
+        out.status
+    );
+}

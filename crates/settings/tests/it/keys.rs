@@ -102,6 +102,14 @@ fn what_is_wrong_is_named_and_changes_nothing() {
     assert_eq!(error("ecn=off,limit=1"), "limit = '1': expected 2 or more");
     let unknown = error("q=1");
     assert!(unknown.starts_with("q = '1': expected a key of test: mode, ecn, limit,"), "{unknown}");
+    assert!(!unknown.contains("perhaps"), "{unknown}");
+    let misspelt = error("limti=1");
+    assert!(misspelt.ends_with("; perhaps limit"), "{misspelt}");
+    assert_eq!(
+        misspelt.matches("limit").count(),
+        2,
+        "each name once, and the one that was meant: {misspelt}"
+    );
 }
 
 /// Settings of which some exist beside others only.
