@@ -77,7 +77,8 @@ mod tests {
         assert!(dbp_packets(Rate::from_bps(1), 1.0, Bytes(0)).is_err() && sqrt_rule(1.0, 0).is_err());
     }
 
-    /// Notes, section 1: 0.8 is fully used with 25 % of the DBP; section 3.1: a half needs one DBP.
+    /// A factor of 0.8 uses the link fully with 25 % of the DBP (notes, section 1); a half needs one DBP (section
+    /// 3.1).
     #[test]
     fn full_links() {
         assert!((full_link(0.8).unwrap() - 0.25).abs() < 1e-12);

@@ -18,7 +18,7 @@ pub struct Sequence {
     pub kinds: Vec<Kind>,
     /// Name of the time axis, which says where its zero is; `time, s` if empty.
     pub time: String,
-    /// One below the other, over the same time.
+    /// Panels, one below the other, over the same time.
     pub panels: Vec<SequencePanel>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     pub(crate) user_index: u32,
     /// Bytes to carry, the header among them; `u64::MAX` without end.
     pub(crate) size: u64,
-    /// When each end will be woken: the next wake-up and the one after it that is already in the queue.
+    /// Times at which each end will be woken: the next wake-up and the one after it that is already in the queue.
     pub(crate) timers: [Timers; 2],
     /// Bytes of the request that the receiver sends first.
     pub(crate) request: u32,

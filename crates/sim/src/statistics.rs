@@ -1,4 +1,4 @@
-//! The few statistics results are made of. These statistics are computed as the lab does, so that a figure of a
+//! The few statistics that results are made of. These statistics are computed as the lab does, so that a figure of a
 //! simulation and one of a kernel's run mean the same.
 
 /// The value below which a share `q` of a sorted list lies, between two by interpolation; `None` of nothing.

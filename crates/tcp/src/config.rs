@@ -224,8 +224,9 @@ pub enum SwsAvoidance {
     /// When nothing is outstanding: ns-2 and ns-3, whose windows are whole segments in what is simulated with them.
     #[default]
     Idle,
-    /// When nothing is outstanding and it is half of the largest window offered, or after the override time-out. So do
-    /// Windows hosts, as far as their maker tells ("Silly Window Syndrome Prevention Timer").
+    /// Rule of RFC 9293: a short window is filled when nothing is outstanding and it is half of the largest window
+    /// offered, or after the override time-out. So do Windows hosts, as far as their maker tells ("Silly Window
+    /// Syndrome Prevention Timer").
     Rfc,
     /// A window is filled when it is half of the largest one offered, or with nothing outstanding after the persist
     /// timer, of 5 s at least: FreeBSD's `tcp_output`.

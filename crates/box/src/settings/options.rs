@@ -339,7 +339,7 @@ options! {
     observe: bool, "" [] Link live
         "Follow connections and report, and let packets pass unchanged";
     realtime: bool, "" [] Process restart
-        "Run before ordinary programs (SCHED_FIFO)";
+        "Let the kernel run the box before ordinary programs (SCHED_FIFO)";
     http_503: bool, "" [] Link live
         "Answer plain HTTP of users who wait for admission with status 503 and their position";
     control: PathBuf, "PATH" ["/run/narrows/LAN-WAN.sock"] Process restart
@@ -351,7 +351,7 @@ options! {
     state_dir: PathBuf, "DIR" ["/run/narrows"] Process restart
         "Directory in which the box notes what it changed on this machine";
     circuits: PathBuf, "FILE" [] Link live
-        "Users with names and rates: a file with the columns of ShapedDevices.csv; read again on SIGHUP";
+        "File of users with names and rates, in the columns of ShapedDevices.csv; read again on SIGHUP";
     leases: PathBuf, "FILE" [] Link live
         "File of DHCP leases (dnsmasq or ISC dhcpd) that names users in status and pages; read again when it changes";
     user: String, "NAME" ["narrows, where there is such a user"] Process restart

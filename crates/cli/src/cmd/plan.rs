@@ -54,7 +54,7 @@ pub struct Args {
     /// Write JSON instead of the table
     #[arg(long)]
     json: bool,
-    /// Draw the map into this file, .svg or .png (out/plan.svg and .png)
+    /// Draw the map of verdicts, by rate and users, into this file, .svg or .png (out/plan.svg and .png)
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }

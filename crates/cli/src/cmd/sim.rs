@@ -31,7 +31,7 @@ pub struct Args {
     /// Replace a setting of the files, as duration=30s or traffic.0.users=50; a swept setting gets this one value
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seeds that replace the files': 1..10, or 1,4,9
+    /// Seeds to run in place of the files' own: 1..10, or 1,4,9
     #[arg(long)]
     seeds: Option<String>,
     /// Folder for the results (out/sim/NAME; several files get a folder each below it)

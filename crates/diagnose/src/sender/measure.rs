@@ -398,9 +398,9 @@ impl Sender {
         by_wait || self.probes_now(p.sent, self.timing.losses() && self.max.before(p.tcp.seq))
     }
 
-    /// Tells whether a probe jumps over a hole though nothing seemed to be under way, and notes it. The data it probes
-    /// for was sent since the sender sent or heard something last, and was not seen. A sender that has been asked since
-    /// is left out.
+    /// Tells whether a probe jumps over a hole though nothing seemed to be under way, and notes it. The data that such
+    /// a probe asks for was sent after the sender's last packet or ACK that was seen, and was not seen. A sender that
+    /// has been asked since is left out.
     pub(super) fn has_jumped(&mut self, p: &Seen<'_>, asked: Option<Instant>) -> bool {
         let jumped = self.timing.heard().is_some() && asked.is_none_or(|asked| asked <= self.pending.since);
         if jumped {

@@ -168,7 +168,7 @@ fn place(slots: &[Parameter], argument: Argument) -> usize {
 const EXACT: u64 = 1 << 53;
 
 impl<'a> Arguments<'a> {
-    /// A number, if there is one.
+    /// Number given for `argument`, if there is one.
     pub(super) fn some(&self, argument: Argument) -> Option<f64> {
         let value = self[argument];
         (!value.is_nan()).then_some(value)

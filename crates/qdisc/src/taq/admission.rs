@@ -7,7 +7,7 @@
 //!
 //! - [`Rule::Paper`]: a SYN joins the pool its source started less than `join` ago. A new pool is admitted unless the
 //!   link is overloaded. Else it waits; with `wait` it is admitted after that time at the latest, each pool for itself.
-//! - [`Rule::WaitQueue`]: a pool stays admitted while it is active. Those who wait are admitted in the order of the
+//! - [`Rule::WaitQueue`]: a pool stays admitted while it is active. Pools that wait are admitted in the order of the
 //!   wait queue, one each `pace`; a new pool goes behind them. Under overload one pool is admitted each `guarantee`,
 //!   and whoever has waited `rounds` rounds: the more pools are served, the longer a round.
 //!

@@ -148,7 +148,7 @@ impl QuicFlows {
         flow.returned
     }
 
-    /// Notes that the receiver said something, of a `handshake` or else.
+    /// Notes that the receiver has sent a packet; `handshake` says whether it was of a handshake.
     pub fn answered(&mut self, now: Instant, id: FlowId, of: &Flow, handshake: bool) {
         if handshake {
             let flow = self.make(now, id, of);
@@ -464,7 +464,7 @@ impl QuicFlow {
         self.unanswered >= UNANSWERED
     }
 
-    /// Notes that the receiver said something.
+    /// Notes that the receiver has sent a packet.
     fn answered(&mut self, now: Instant) {
         let prompted = self.departed_at >= self.answered_at || now.since(self.departed_at) < UNKNOWN;
         self.unprompted = !prompted && (self.unprompted || !self.heard);
