@@ -28,8 +28,8 @@ class Traffic:
     """End that opens the connections; in the lab always the receiver. ``sender`` with ``preset = "ns2"``, whose SYN
     goes the way of the data (default receiver for objects, pages and log, else sender; sim only)."""
     request: Bytes | None = None
-    """Size of the receiver's request; 0 for a one-way transfer (bytes; default 120 for objects, pages and log, else
-    0; sim only)."""
+    """Size of the receiver's request; 0 for a one-way transfer (bytes; default 120 for objects, pages, log and QUIC,
+    else 0; sim only)."""
     header: Bytes | None = None
     """Size of the header before each object: payload, but not part of the object's size (bytes; default 200 for
     objects, pages and log, else 0; sim only)."""
@@ -41,8 +41,8 @@ class Traffic:
     """Whether queues see UDP in which nothing can be read; the ends remain TCP, which is not QUIC (default false;
     sim only)."""
     transport: str | None = None
-    """Transport of the data: ``tcp``, ``quic`` (in the simulator long, files, objects), ``tfrc`` (there, long), in
-    the lab ``tls`` (default tcp, or what ``http`` goes over)."""
+    """Transport of the data: ``tcp``, ``quic`` (in the simulator for long, files, objects and pages), ``tls`` (in the
+    simulator for objects), ``tfrc`` (in the simulator for long) (default tcp, or what ``http`` goes over)."""
     start: Time | None = default("0s")
     """Time at which the traffic begins (time; default 0s; sim only)."""
     stop: Time | None = None
@@ -127,10 +127,9 @@ class Pages(Traffic):
     page: Size | None = None
     """Sizes of a page's objects, the document first, in place of ``objects`` and ``size`` (list of bytes; lab only)."""
     arrivals: Number | None = None
-    """Rate of an open loop: users come by a Poisson process and take turns on ``users`` addresses (per second; lab
-    only)."""
+    """Rate of an open loop: users come by a Poisson process and take turns on ``users`` addresses (per second)."""
     visit: Number | None = default(1)
-    """Pages each user loads before going, with ``arrivals`` (default 1; lab only)."""
+    """Pages each user loads before going, with ``arrivals`` (default 1)."""
 
 
 @table
