@@ -100,7 +100,8 @@ pub enum Shaping {
     Autorate,
 }
 
-const SHAPINGS: &str = "none, a rate, mean or mean/2 of the link behind, known, oracle, oracle:90, auto, auto:SETTINGS, or cake-autorate";
+const SHAPINGS: &str = "none, a rate, mean or mean/2 of the link behind, known, oracle or oracle:90, auto, \
+                         auto:SETTINGS, or cake-autorate";
 
 impl FromStr for Shaping {
     type Err = String;

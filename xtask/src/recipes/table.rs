@@ -158,7 +158,9 @@ NARROWS_BIN=$PWD/target/release/narrows cargo run -q -p narrows-xtask -- --as-is
         says: "as root: every command of tutorials and recipes, their outputs compared: half an hour",
         commands: r#"
 cargo build --release -p narrows-cli
-for page in docs/tutorials/*.md $(grep -l '^```console' docs/how-to/*.md); do scripts/tutorial --check --slow --netns "$page"; done"#,
+for page in docs/tutorials/*.md $(grep -l '^```console' docs/how-to/*.md); do
+    scripts/tutorial --check --slow --netns "$page"
+done"#,
     },
     Recipe {
         name: "fresh",

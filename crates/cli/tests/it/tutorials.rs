@@ -1,4 +1,5 @@
-//! Pages with commands say what these print: tutorials and recipes, without what is marked slow or needs root or a clock.
+//! Pages with commands say what these print: tutorials and recipes, without what is marked slow or needs root or a
+//! clock.
 //! `cargo xtask tutorials` runs all of all.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
