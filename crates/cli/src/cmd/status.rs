@@ -196,7 +196,7 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
     ]);
     if let Some(signals) = &f.signals {
         let told = format!("{} round trips, {} senders' clocks", signals.round_trips, signals.clocks);
-        rows.push(("· wait before told by", told));
+        rows.push(("· far queue told by", told));
     }
     if f.lost > 0 {
         rows.push(("· lost behind the box", f.lost.to_string()));

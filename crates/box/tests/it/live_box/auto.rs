@@ -3,6 +3,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
+use narrows_box::Status;
 use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
@@ -12,11 +13,29 @@ use crate::live_box::world::{Fetch, Kind, World, run, sure};
 /// Bytes that the modem holds: 300 full packets with their Ethernet headers.
 const MODEM: u64 = 300 * 1514;
 
+/// A modem in the end of a link.
+#[derive(Clone, Copy)]
+struct Modem {
+    /// Namespace and device whose packets it sends.
+    end: &'static str,
+    device: &'static str,
+}
+
+/// A modem between the box and its users.
+const BEHIND: Modem = Modem { end: "b", device: "lan" };
+/// A dish before the box.
+const BEFORE: Modem = Modem { end: "s", device: "e0" };
+
 /// Puts a modem of `kbit/s` between the box and its users, or gives the one that is there another rate; `None`, with a
 /// line, where this kernel has none.
 fn modem(world: &World, how: &str, kbps: u64) -> Option<()> {
-    let ns = world.ns("b");
-    let tbf = format!("tc -n {ns} qdisc {how} dev lan root tbf rate {kbps}kbit burst 3100 limit {MODEM}");
+    modem_at(BEHIND, world, how, kbps)
+}
+
+fn modem_at(at: Modem, world: &World, how: &str, kbps: u64) -> Option<()> {
+    let (ns, device) = (world.ns(at.end), at.device);
+    let tbf =
+        format!("tc -n {ns} qdisc {how} dev {device} root tbf rate {kbps}kbit burst 3100 limit {MODEM}");
     let words: Vec<&str> = tbf.split(' ').collect();
     let out = run(words[0], &words[1..]);
     if !out.status.success() && how == "add" {
@@ -30,7 +49,11 @@ fn modem(world: &World, how: &str, kbps: u64) -> Option<()> {
 
 /// Packets in the modem.
 fn in_modem(world: &World) -> u64 {
-    let text = sure("tc", &["-n", &world.ns("b"), "-s", "qdisc", "show", "dev", "lan"]);
+    waiting_at(BEHIND, world)
+}
+
+fn waiting_at(at: Modem, world: &World) -> u64 {
+    let text = sure("tc", &["-n", &world.ns(at.end), "-s", "qdisc", "show", "dev", at.device]);
     // backlog 4542b 3p requeues 0
     let words: Vec<&str> = text.split_whitespace().collect();
     let at = words.iter().position(|w| *w == "backlog").unwrap();
@@ -39,10 +62,14 @@ fn in_modem(world: &World) -> u64 {
 
 /// The median of what was in the modem at some looks.
 fn usually_in_modem(world: &World) -> u64 {
+    usually_at(BEHIND, world)
+}
+
+fn usually_at(at: Modem, world: &World) -> u64 {
     let mut looks: Vec<u64> = (0..15)
         .map(|_| {
             std::thread::sleep(Duration::from_millis(100));
-            in_modem(world)
+            waiting_at(at, world)
         })
         .collect();
     looks.sort_unstable();
@@ -55,6 +82,39 @@ fn believes(running: &BoxProcess, kbps: u64) {
     running.wait_for(&format!("it believes {kbps} kbit/s"), |s| {
         s.down.report.follows.as_ref().and_then(|f| f.found_bps).is_some_and(|rate| near.contains(&rate))
     });
+}
+
+/// Downloads over a dish: nobody has told the box the rate of the link before it, and no packet of its own asks.
+#[test]
+fn the_rate_of_a_dish_is_found_by_what_arrives_and_its_queue_stands_in_the_box() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let Some(()) = modem_at(BEFORE, &world, "add", 2000) else { return };
+    let fetches = || -> Vec<_> { (0..6).map(|_| world.fetch(world.server4(), 4_000_000)).collect() };
+    world.configure("down = 'auto:where=before'\n");
+    let running = world.start_configured();
+    let under_way = fetches();
+    believes(&running, 2000);
+    let waits = |s: &Status| s.down.report.backlog.packets > 0;
+    let status = running.wait_for("packets wait in the box", waits);
+    let signals = status.down.report.follows.and_then(|f| f.signals).unwrap();
+    assert!(signals.round_trips > 0 && signals.clocks > 0, "{signals:?}");
+    let usually = usually_at(BEFORE, &world);
+    modem_at(BEFORE, &world, "change", 50_000);
+    under_way.into_iter().for_each(Fetch::complete);
+    running.stop();
+
+    // Without the box they all stand before the link.
+    modem_at(BEFORE, &world, "change", 2000);
+    let under_way = fetches();
+    while waiting_at(BEFORE, &world) < 60 {
+        assert!(under_way.iter().any(|f| !f.is_done()), "the queue before the link never filled");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let without = usually_at(BEFORE, &world);
+    assert!(usually * 2 < without, "packets before the link: {usually} with the box, {without} without");
+    println!("packets before the link: {usually} with the box, {without} without");
+    modem_at(BEFORE, &world, "change", 50_000);
+    under_way.into_iter().for_each(Fetch::complete);
 }
 
 #[test]
