@@ -21,7 +21,7 @@ pub mod model;
 pub mod packaging;
 #[cfg(feature = "research")]
 pub mod plan;
-#[cfg(all(feature = "box", feature = "research"))]
+#[cfg(all(feature = "box", feature = "diagnose", feature = "research"))]
 pub mod replay;
 #[cfg(feature = "research")]
 pub mod reproduce;

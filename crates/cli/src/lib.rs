@@ -88,7 +88,7 @@ enum Command {
     #[cfg(feature = "lab")]
     Demo(cmd::demo::Args),
     /// Send a recorded capture through a discipline
-    #[cfg(all(feature = "box", feature = "research"))]
+    #[cfg(all(feature = "box", feature = "diagnose", feature = "research"))]
     Replay(cmd::replay::Args),
     /// Load the project's congestion controls into the running kernel
     #[cfg(feature = "lab")]
@@ -161,7 +161,7 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Plan(args) => cmd::plan::main(args),
         #[cfg(feature = "lab")]
         Command::Demo(args) => cmd::demo::main(args),
-        #[cfg(all(feature = "box", feature = "research"))]
+        #[cfg(all(feature = "box", feature = "diagnose", feature = "research"))]
         Command::Replay(args) => cmd::replay::main(args),
         #[cfg(feature = "lab")]
         Command::Senders(args) => cmd::senders::main(args),

@@ -69,6 +69,8 @@ pub(crate) struct Connection {
     pub(crate) last: Instant,
     pub(crate) last_frame: u64,
     pub(crate) packets: u64,
+    /// Whether any packet of each end was seen.
+    pub(crate) seen: [bool; 2],
     /// Time at which the connection was over: both ends have finished, or one has reset it.
     pub(crate) closed: Option<Instant>,
     pub(crate) reset: bool,
@@ -96,6 +98,7 @@ impl Connection {
             last: now,
             last_frame: 0,
             packets: 0,
+            seen: [false; 2],
             closed: None,
             reset: false,
             handshake: Handshake { over: !syn, ..Handshake::default() },
@@ -131,6 +134,7 @@ impl Connection {
 
     fn take(&mut self, from: usize, p: &Seen<'_>, around: Around) {
         self.packets += 1;
+        self.seen[from] = true;
         (self.last, self.last_frame) = (self.last.max(p.at), p.frame);
         if p.tcp.flags.has(Flags::RST) {
             self.finish(p.at, p.frame);
@@ -308,7 +312,7 @@ impl Connection {
         }
         let sender = &mut self.senders[from];
         sender.begin(p.at, p.tcp.seq + 1);
-        sender.offers_sack(p.tcp.beyond);
+        sender.offers_sack(p.tcp.beyond || p.tcp.cut);
         // The window that this end announces is that of the other's sender (RFC 7323, section 2.3).
         self.senders[1 - from].is_offered(p.tcp.window_scale.unwrap_or(0), p.tcp.mss.unwrap_or(0).into());
     }

@@ -1,137 +1,320 @@
-//! Captures as packets: plain, or in gzip or zstd; one, or several of the same clock.
+//! Captures as packets: plain, or in gzip, zstd or lz4; one, or several, whose clocks are put side by side. Packets
+//! come in the order of their times, each once, and steps of a clock that was set are taken out.
 
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
-use narrows_units::Duration;
-use narrows_wire::capture::{Captured, Reader, Skipped};
+use anyhow::Context as _;
+use narrows_units::{Duration, Instant};
+use narrows_wire::capture::{Captured, Reader};
+use narrows_wire::{FlowKey, Proto, UnopenedCounts};
 
 use crate::Ordered;
+use crate::copies::{Copies, print};
+use clock::{FORWARD, Step};
 
-/// How many packets a packet may be too late.
+mod clock;
+mod compressed;
+
+/// How many packets a packet may be too late, unless the beginning of a file shows that they are later.
 const TOO_LATE: usize = 64;
+/// Packets read at the beginning, to see how late they are and how clocks stand to one another.
+const BEGINNING: usize = 1 << 14;
+/// Packets that may be held back where a file is written out of order: seconds of a busy link.
+const MOST_HELD: usize = 1 << 17;
+/// Packets behind a step of the times by which it is judged.
+const BEHIND: usize = 256;
+/// A step back that is always one of frames written late, nanoseconds: two queues of one card.
+const LATE: i64 = 10_000_000;
+/// Copies in two files that tell how their clocks stand to one another.
+const SHARED: usize = 4;
+/// Steps of a clock that are told one by one.
+const MOST_STEPS: usize = 3;
+/// Frames at one time from which on it is said that a file has no times.
+const AT_ONE_TIME: u64 = 10;
 
 /// A file being read.
 struct Input {
     name: String,
     reader: Reader<Box<dyn Read>>,
-    /// Time from the beginning of the earliest file to the beginning of this one.
-    offset: Duration,
-    /// The packet that comes next.
-    next: Option<Captured>,
+    /// Packets of the beginning, with their times.
+    beginning: VecDeque<Captured>,
+    begins: bool,
+    /// Packets read ahead, whose times are still those of the file.
+    ahead: VecDeque<Captured>,
+    /// Whether any packet had a stamp.
+    timed: bool,
+    /// Stamp of the latest packet, and what is added to stamps, nanoseconds.
+    last: i64,
+    shift: i64,
+    /// Frame at which the clock was set last, and each step.
+    set_at: u64,
+    steps: Vec<(u64, i64)>,
+    steps_in_all: u64,
+    /// How late frames may be without another look, nanoseconds.
+    late: i64,
+    /// Stamp that counts as the beginning, and time from the beginning of the earliest file to that.
+    origin: i64,
+    offset: i64,
+    /// Time of the latest packet, for those without.
+    now: i64,
+    /// Time from the first of all files to the first stamp of this one.
+    since: i64,
+    order: Ordered<usize>,
+    slots: Vec<Captured>,
+    free: usize,
+    /// Place of the packet that comes next.
+    next: Option<usize>,
+    over: bool,
     /// Reason why the rest of the file cannot be read.
     cut: Option<String>,
+    /// Difference of the clock from that of the first file, and packets that tell it.
+    differs: Option<(i64, usize)>,
+    /// Mark that tells places of this file from those of others.
+    mark: u32,
 }
 
 /// All files, merged by time.
 pub struct Inputs {
     files: Vec<Input>,
-    /// Order of the packets in `slots`, of which one is free.
-    order: Ordered<usize>,
-    slots: Vec<Captured>,
-    free: usize,
+    copies: Copies,
+    /// Packets that are no TCP, by the protocol of IP.
+    others: Box<[u64; 256]>,
     /// Nanoseconds from 1970 to the first frame.
     pub origin: Option<i128>,
 }
 
-/// Reads through gzip and zstd, which the first bytes tell.
-fn opened(path: &Path) -> anyhow::Result<Box<dyn Read>> {
-    let mut file = BufReader::new(
-        File::open(path)
-            .context("cannot be read; expected a capture in pcap or pcapng, or - for standard input")?,
-    );
-    let mut magic = Vec::new();
-    (&mut file).take(4).read_to_end(&mut magic)?;
-    let kind: [u8; 4] = magic.as_slice().try_into().unwrap_or_default();
-    let whole = Cursor::new(magic).chain(file);
-    Ok(match kind {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
-        [0x28, 0xb5, 0x2f, 0xfd] => Box::new(
-            ruzstd::decoding::StreamingDecoder::new(whole)
-                .map_err(io::Error::other)
-                .context("begins as zstd does, and goes on otherwise")?,
-        ),
-        _ => Box::new(whole),
-    })
-}
-
 impl Inputs {
-    /// Opens all files, `-` for standard input, and reads the first packet of each.
+    /// Opens all files, `-` for standard input, and reads the beginning of each.
     ///
     /// # Errors
     /// A file that cannot be read or is no capture, with its name.
     pub fn open(paths: &[PathBuf]) -> anyhow::Result<Self> {
-        let mut files = Vec::new();
-        for path in paths {
-            let name = path.display().to_string();
-            let source: Box<dyn Read> = if name == "-" {
-                Box::new(io::stdin())
-            } else {
-                opened(path).with_context(|| name.clone())?
-            };
-            let reader = Reader::new(source).map_err(anyhow::Error::from).with_context(|| name.clone())?;
-            let reader = reader.through_tunnels();
-            let mut file = Input { name, reader, offset: Duration::ZERO, next: None, cut: None };
-            file.advance();
-            files.push(file);
-        }
-        let origin = files.iter().filter_map(|f| f.reader.origin()).min();
-        for file in &mut files {
-            let since = file.reader.origin().zip(origin).map_or(0, |(own, first)| own - first);
-            let Ok(since) = u64::try_from(since) else { bail!("{}: its clock is out of range", file.name) };
-            file.offset = Duration::from_nanos(since);
-            if let Some(next) = &mut file.next {
-                next.at += file.offset;
-            }
-        }
-        Ok(Self { files, order: Ordered::new(TOO_LATE), slots: Vec::new(), free: 0, origin })
+        Self::opened(paths, true)
     }
 
-    /// Remarks about each file: packets that were left out, came through tunnels or were reordered.
+    /// Opens them as they are on the link: packets of tunnels stay those that carry others, and fragments stay apart.
+    ///
+    /// # Errors
+    /// As of [`Inputs::open`].
+    pub fn open_as_on_the_link(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        Self::opened(paths, false)
+    }
+
+    /// Reads these files, compressed or not, by their names.
+    ///
+    /// # Errors
+    /// A file that is no capture, with its name.
+    pub fn of(sources: Vec<(String, Box<dyn Read>)>) -> anyhow::Result<Self> {
+        Self::from(sources.into_iter().map(Ok), true)
+    }
+
+    fn opened(paths: &[PathBuf], peels: bool) -> anyhow::Result<Self> {
+        let open = |path: &PathBuf| {
+            let name = path.display().to_string();
+            if name == "-" {
+                return Ok((name, Box::new(io::stdin()) as Box<dyn Read>));
+            }
+            let file = File::open(path)
+                .context("cannot be read; expected a capture in pcap or pcapng, or - for standard input")
+                .with_context(|| name.clone())?;
+            Ok((name, Box::new(file) as Box<dyn Read>))
+        };
+        Self::from(paths.iter().map(open), peels)
+    }
+
+    fn from(
+        sources: impl Iterator<Item = anyhow::Result<(String, Box<dyn Read>)>>,
+        peels: bool,
+    ) -> anyhow::Result<Self> {
+        let mut files = Vec::new();
+        for (number, source) in (0..).zip(sources) {
+            let (name, source) = source?;
+            files.push(Input::open(source, &name, peels, number).with_context(|| name)?);
+        }
+        let clocks = files.split_first_mut();
+        if let Some((first, others)) = clocks {
+            others.iter_mut().for_each(|other| other.compare(first));
+        }
+        let begins = |f: &Input| {
+            f.reader.first_stamp().map(|_| f.origin.saturating_add(f.differs.map_or(0, |d| -d.0)))
+        };
+        let origin = files.iter().filter_map(begins).min();
+        for file in &mut files {
+            file.offset = begins(file).zip(origin).map_or(0, |(own, first)| own.saturating_sub(first));
+            file.since += file.offset;
+            file.advance();
+        }
+        Ok(Self {
+            files,
+            copies: Copies::default(),
+            others: Box::new([0; 256]),
+            origin: origin.map(i128::from),
+        })
+    }
+
+    /// Remarks about each file: what was left out, cut, put together, reordered, or by another clock.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for file in &self.files {
-            let Skipped { not_ip, unreadable, .. } = file.reader.skipped();
-            for (n, what) in [
-                (not_ip, "frames without an IP packet"),
-                (unreadable, "frames whose IP header is cut or broken"),
-            ] {
-                if n > 0 {
-                    lines.push(format!("{}: {n} {what} were left out", file.name));
-                }
-            }
-            if file.reader.peeled() > 0 {
-                lines.push(format!("{}: {} packets came through tunnels", file.name, file.reader.peeled()));
-            }
-            lines.extend(
-                file.cut.iter().map(|why| format!("{}: {why}; what came before was read", file.name)),
-            );
-        }
-        if self.order.moved() > 0 {
-            let moved = self.order.moved();
-            let packets = if moved == 1 { "packet" } else { "packets" };
-            lines.push(format!("{moved} {packets} reordered by time"));
+        let mut lines: Vec<String> = self.files.iter().flat_map(Input::remarks).collect();
+        match self.copies.left_out() {
+            0 => {}
+            n => lines.push(format!(
+                "{n} copies of packets were left out: the capture has packets where they came and where they went"
+            )),
         }
         lines
     }
+
+    /// Sentence about frames and packets that are no TCP, with counts by kind.
+    #[must_use]
+    pub fn instead(&self) -> String {
+        let mut kinds: Vec<String> = Vec::new();
+        let frames: u64 = self.files.iter().map(|f| f.reader.frames()).sum();
+        let mut unopened = UnopenedCounts::default();
+        for file in &self.files {
+            unopened.merge(&file.reader.decoder().left_out());
+            unopened.merge(file.reader.decoder().closed());
+        }
+        let mut others: Vec<(u64, usize)> =
+            (0..256).map(|p| (self.others[p], p)).filter(|o| o.0 > 0).collect();
+        others.sort_by_key(|(n, p)| (core::cmp::Reverse(*n), *p));
+        kinds.extend(unopened.sorted().iter().map(|(what, n)| format!("{n} {what}")));
+        kinds.extend(others.iter().map(|(n, p)| format!("{n} packets of {}", protocol(*p as u8))));
+        match (frames, kinds.is_empty()) {
+            (0, _) => "there are no frames".to_owned(),
+            (_, true) => format!("{frames} frames"),
+            _ => format!("of {frames} frames {}", kinds.join(", ")),
+        }
+    }
+
+    /// The next packet: of the file that has the earliest, put in order, without copies.
+    #[expect(clippy::should_implement_trait, reason = "it is read again and again into the same places")]
+    #[inline]
+    pub fn next(&mut self) -> Option<&Captured> {
+        loop {
+            let (number, place) = match self.files.len() {
+                1 => (0, self.files[0].take()?),
+                _ => earliest(&mut self.files)?,
+            };
+            let packet = &self.files[number].slots[place];
+            if packet.header.tcp.is_some() {
+                if self.copies.is_copy_sampled(packet.at, packet) {
+                    continue;
+                }
+            } else {
+                self.others[usize::from(packet.header.key.proto.0)] += 1;
+            }
+            // Not `packet`: the borrow checker would have it live in all rounds of the loop.
+            return Some(&self.files[number].slots[place]);
+        }
+    }
+}
+
+/// Name of a protocol of IP.
+fn protocol(number: u8) -> String {
+    match Proto(number) {
+        Proto::TCP => "TCP, cut before its numbers".to_owned(),
+        Proto::UDP => "UDP".to_owned(),
+        Proto::ICMP | Proto::ICMPV6 => "ICMP".to_owned(),
+        _ => match number {
+            2 => "IGMP".to_owned(),
+            47 => "GRE".to_owned(),
+            50 => "ESP".to_owned(),
+            89 => "OSPF".to_owned(),
+            103 => "PIM".to_owned(),
+            112 => "VRRP".to_owned(),
+            132 => "SCTP".to_owned(),
+            n => format!("IP protocol {n}"),
+        },
+    }
+}
+
+/// Takes the earliest packet of several files: number of the file, and the packet's place in it.
+fn earliest(files: &mut [Input]) -> Option<(usize, usize)> {
+    files.iter_mut().for_each(Input::advance);
+    let at = |f: &Input| f.next.map(|place| f.slots[place].at);
+    let waiting = files.iter().enumerate().filter_map(|(number, f)| Some((at(f)?, number)));
+    let (_, number) = waiting.min()?;
+    Some((number, files[number].take()?))
 }
 
 impl Input {
-    fn advance(&mut self) {
-        let mut next = Captured::default();
-        self.next = self.read(&mut next).then_some(next);
+    fn open(source: Box<dyn Read>, name: &str, peels: bool, number: u32) -> anyhow::Result<Self> {
+        let reader = Reader::new(compressed::expanded(source)?)?;
+        let reader = if peels { reader.through_tunnels() } else { reader };
+        let mut input = Self {
+            name: name.to_owned(),
+            reader,
+            beginning: VecDeque::new(),
+            begins: true,
+            ahead: VecDeque::new(),
+            timed: false,
+            last: 0,
+            shift: 0,
+            set_at: 0,
+            steps: Vec::new(),
+            steps_in_all: 0,
+            late: LATE,
+            origin: 0,
+            offset: 0,
+            now: 0,
+            since: 0,
+            order: Ordered::new(TOO_LATE),
+            slots: Vec::new(),
+            free: 0,
+            next: None,
+            over: false,
+            cut: None,
+            differs: None,
+            mark: number.wrapping_mul(0x9e37_79b9),
+        };
+        input.begin();
+        Ok(input)
     }
 
-    /// Reads a packet; says whether there is one.
-    fn read(&mut self, to: &mut Captured) -> bool {
-        match self.reader.next_into(to) {
-            Some(Ok(())) => {
-                to.at += self.offset;
-                true
-            }
+    /// Reads the beginning: how late frames are there, and which is the earliest.
+    fn begin(&mut self) {
+        let mut times = Vec::new();
+        self.slots.push(Captured::default());
+        while times.len() < BEGINNING && self.timed(0) {
+            times.push(self.now);
+            self.beginning.push_back(self.slots[0]);
+        }
+        self.begins = false;
+        let first = self.reader.first_stamp().unwrap_or(0);
+        let earliest = times.iter().copied().min().unwrap_or(0);
+        self.origin = first.saturating_add(earliest);
+        self.since = -earliest;
+        // Times from the earliest on.
+        for (packet, time) in self.beginning.iter_mut().zip(&times) {
+            packet.at = Instant::from_nanos((time - earliest).max(0).cast_unsigned());
+        }
+        // The highest time so far never falls, so the place that a late one should have is found by halves.
+        let (mut highest, mut most) = (Vec::with_capacity(times.len()), 0);
+        for time in &times {
+            let place = highest.partition_point(|high| high <= time);
+            most = most.max(highest.len() - place);
+            highest.push(highest.last().map_or(*time, |last: &i64| *last.max(time)));
+        }
+        // Twice as much: the rest of the file may be later.
+        self.order.hold((most * 2).min(MOST_HELD));
+    }
+
+    /// Reads a packet into a slot, with the time that the file gives it.
+    #[inline]
+    fn raw(&mut self, place: usize) -> bool {
+        let slot = &mut self.slots[place];
+        if !self.ahead.is_empty()
+            && let Some(packet) = self.ahead.pop_front()
+        {
+            *slot = packet;
+            return true;
+        }
+        match self.reader.next_into(slot) {
+            Some(Ok(())) => true,
             Some(Err(why)) => {
                 self.cut = Some(why.to_string());
                 false
@@ -139,48 +322,256 @@ impl Input {
             None => false,
         }
     }
-}
 
-impl Inputs {
-    /// The next packet: of the file that has the earliest, put in order.
-    #[expect(clippy::should_implement_trait, reason = "it is read again and again into the same places")]
-    pub fn next(&mut self) -> Option<&Captured> {
+    /// Reads a packet into a slot, and has its time in `now`: since the first of the file, without steps of the clock.
+    #[inline]
+    fn timed(&mut self, place: usize) -> bool {
+        if !self.raw(place) {
+            return false;
+        }
+        if let Some(stamp) = self.slots[place].stamp {
+            if !self.timed {
+                (self.timed, self.last) = (true, stamp);
+            }
+            // Stamps are above zero and below half the range: differences of two need no thought.
+            let by = stamp - self.last;
+            if !(-self.late..FORWARD).contains(&by) {
+                self.steps(by, place);
+            }
+            self.last = self.last.max(stamp);
+            self.now = (stamp - self.reader.first_stamp().unwrap_or(stamp)).wrapping_add(self.shift);
+        }
+        true
+    }
+
+    /// The times step by so many nanoseconds from the latest to this packet.
+    #[cold]
+    fn steps(&mut self, by: i64, place: usize) {
+        while self.ahead.len() < BEHIND && self.cut.is_none() {
+            let mut more = Captured::default();
+            match self.reader.next_into(&mut more) {
+                Some(Ok(())) => self.ahead.push_back(more),
+                Some(Err(why)) => self.cut = Some(why.to_string()),
+                None => break,
+            }
+        }
+        let packet = &self.slots[place];
+        let mut behind = vec![packet];
+        let mut last = packet.stamp.unwrap_or(0);
+        for next in self.ahead.iter().take(BEHIND) {
+            let stamp = next.stamp.unwrap_or(last);
+            let back = by < 0 && stamp > self.last;
+            // Another step of that size may be another of the clock.
+            if back || stamp.abs_diff(last) >= by.unsigned_abs() / 2 && stamp != last && by.unsigned_abs() > 1
+            {
+                break;
+            }
+            last = stamp;
+            behind.push(next);
+        }
+        let before: Vec<&Captured> = if self.begins {
+            self.beginning.iter().rev().take(TOO_LATE * 2).collect()
+        } else {
+            self.order.held().map(|place| &self.slots[*place]).collect()
+        };
+        let before: Vec<&Captured> = before.into_iter().filter(|p| p.frame >= self.set_at).collect();
+        match clock::judge(by, &before, &behind) {
+            Step::Time => {}
+            Step::Late => self.late = self.late.max(by.saturating_neg()),
+            Step::Set { passed } => {
+                let packet = &self.slots[place];
+                let set = by.saturating_sub(passed);
+                // A file that is made of such steps goes nowhere.
+                self.shift = self.shift.saturating_sub(set).clamp(-(i64::MAX / 4), i64::MAX / 4);
+                self.set_at = packet.frame;
+                self.steps_in_all += 1;
+                if self.steps.len() < MOST_STEPS {
+                    self.steps.push((packet.frame, set));
+                }
+                self.last = packet.stamp.unwrap_or(self.last);
+            }
+        }
+    }
+
+    /// Compares the clock with that of another file that has some of the same packets. The difference is that of the
+    /// clocks and of the way; in both directions the way counts once with each sign, and so falls out (RFC 5905,
+    /// section 8).
+    fn compare(&mut self, first: &Self) {
+        let mut known: HashMap<u64, i64> = HashMap::new();
+        let stamp =
+            |f: &Self, p: &Captured| p.stamp.map(|_| f.origin.saturating_add(p.at.as_nanos().cast_signed()));
+        for packet in &first.beginning {
+            if let (Some(tcp), Some(at)) = (&packet.header.tcp, stamp(first, packet)) {
+                known.entry(print(&packet.header, tcp)).or_insert(at);
+            }
+        }
+        let (mut there, mut back) = (Vec::new(), Vec::new());
+        let mut found: HashMap<u64, ()> = HashMap::new();
+        for packet in &self.beginning {
+            let (Some(tcp), Some(at)) = (&packet.header.tcp, stamp(self, packet)) else { continue };
+            let print = print(&packet.header, tcp);
+            let Some(then) = known.get(&print) else { continue };
+            if found.insert(print, ()).is_some() {
+                continue;
+            }
+            let key: &FlowKey = &packet.header.key;
+            let forth = (key.src(), key.sport) < (key.dst(), key.dport);
+            if forth { there.push(at.saturating_sub(*then)) } else { back.push(at.saturating_sub(*then)) }
+        }
+        let shared = there.len() + back.len();
+        if shared < SHARED {
+            return;
+        }
+        // The least in each direction is that without a queue.
+        let (a, b) = (there.iter().min(), back.iter().min());
+        let (Some(a), Some(b)) = (a.or(b), b.or(a)) else { return };
+        let differs = a / 2 + b / 2;
+        self.differs = Some((differs, shared));
+    }
+
+    /// Reads on until there is a packet to give, or the file is over.
+    fn advance(&mut self) {
+        if self.next.is_none() && !self.over {
+            self.next = self.take_in_order();
+            self.over = self.next.is_none();
+        }
+    }
+
+    /// Takes the next packet: its place, which holds it until another is asked for.
+    #[inline]
+    fn take(&mut self) -> Option<usize> {
+        self.next.take().or_else(|| self.take_in_order())
+    }
+
+    #[inline]
+    fn take_in_order(&mut self) -> Option<usize> {
         loop {
             if self.free == self.slots.len() {
                 self.slots.push(Captured::default());
             }
-            let slot = &mut self.slots[self.free];
-            if !earliest(&mut self.files, slot) {
-                let (_, at) = self.order.pop()?;
-                return Some(&self.slots[at]);
-            }
-            match self.order.push(slot.at, self.free) {
-                Some((_, at)) => {
-                    self.free = at;
-                    return Some(&self.slots[at]);
-                }
-                None => self.free += 1,
-            }
+            let place = self.free;
+            let (at, earliest) = if self.fill(place) {
+                let Some(first) = self.order.push(self.slots[place].at, place) else {
+                    self.free += 1;
+                    continue;
+                };
+                self.free = first.1;
+                first
+            } else {
+                self.order.pop()?
+            };
+            self.slots[earliest].at = at;
+            return Some(earliest);
         }
+    }
+
+    /// Reads a packet into a slot, with the time since the first of all files; says whether there is one.
+    #[inline]
+    fn fill(&mut self, place: usize) -> bool {
+        if self.beginning.is_empty() {
+            if !self.timed(place) {
+                return false;
+            }
+            let at = self.now.wrapping_add(self.since).max(0);
+            let slot = &mut self.slots[place];
+            slot.at = Instant::from_nanos(at.cast_unsigned());
+            slot.place ^= self.mark;
+            return true;
+        }
+        let Some(packet) = self.beginning.pop_front() else { return false };
+        let slot = &mut self.slots[place];
+        *slot = packet;
+        slot.at += Duration::from_nanos(self.offset.max(0).cast_unsigned());
+        slot.place ^= self.mark;
+        true
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut say = |text: String| lines.push(format!("{}: {text}", self.name));
+        let decoder = self.reader.decoder();
+        for (what, n) in decoder.left_out().sorted() {
+            say(format!("{n} {what} were left out"));
+        }
+        for (what, n) in decoder.closed().sorted() {
+            say(format!("{n} {what} were not opened"));
+        }
+        if decoder.peeled() > 0 {
+            say(format!("{} packets came through tunnels", decoder.peeled()));
+        }
+        if decoder.put_together() > 0 {
+            say(format!("{} packets were put together from fragments", decoder.put_together()));
+        }
+        let cut = decoder.cut();
+        if cut.headers > 0 {
+            say(format!("{} TCP packets are cut before their numbers: snap at least 128 bytes", cut.headers));
+        }
+        if cut.segments > 0 {
+            let mut what = Vec::new();
+            if cut.sacks > 0 {
+                what.push(format!("SACK blocks of {} ACKs", cut.sacks));
+            }
+            if cut.handshakes > 0 {
+                what.push(format!("window scales of {} SYNs", cut.handshakes));
+            }
+            let what = if what.is_empty() { "timestamps".to_owned() } else { what.join(" and ") };
+            say(format!(
+                "TCP options of {} segments are cut, {what} among them: snap at least {} bytes",
+                cut.segments,
+                cut.needed.next_multiple_of(32).max(128)
+            ));
+        }
+        if self.reader.untimed() > 0 {
+            say(format!(
+                "{} frames have no time: their order is known, and no stall can be told between them",
+                self.reader.untimed()
+            ));
+        } else if self.reader.frames() >= AT_ONE_TIME
+            && Some(self.last) == self.reader.first_stamp()
+            && self.now == 0
+        {
+            say("all frames have the same time: their order is known, and no stall can be told".to_owned());
+        }
+        for (frame, by) in &self.steps {
+            let way = if *by < 0 { "back" } else { "forward" };
+            say(format!(
+                "the clock was set {way} by {} at frame {frame}: times behind it were put right, and no stall is \
+                 counted there",
+                span(by.unsigned_abs())
+            ));
+        }
+        if self.steps_in_all > self.steps.len() as u64 {
+            say(format!("the clock was set {} times in all", self.steps_in_all));
+        }
+        if let Some((by, shared)) = self.differs.filter(|(by, _)| by.unsigned_abs() > LATE.unsigned_abs()) {
+            let way = if by < 0 { "behind" } else { "ahead of" };
+            say(format!(
+                "its clock is {} {way} that of the first file, by {shared} packets in both: it was put right",
+                span(by.unsigned_abs())
+            ));
+        }
+        if let Some(why) = &self.cut {
+            say(format!("{why}; what came before was read"));
+        }
+        if self.order.moved() > 0 {
+            let moved = self.order.moved();
+            say(format!("{moved} {} reordered by time", if moved == 1 { "packet" } else { "packets" }));
+        }
+        if self.order.too_late() > 0 {
+            say(format!("{} packets came too late to be put in order", self.order.too_late()));
+        }
+        lines
     }
 }
 
-/// Reads the earliest packet; says whether there is one.
-fn earliest(files: &mut [Input], to: &mut Captured) -> bool {
-    if let [only] = files {
-        return match only.next.take() {
-            Some(first) => {
-                *to = first;
-                true
-            }
-            None => only.read(to),
-        };
+/// A length of time in words.
+fn span(nanos: u64) -> String {
+    let seconds = nanos as f64 / 1e9;
+    match seconds {
+        ..0.1 => format!("{:.0} ms", seconds * 1e3),
+        ..1000.0 => format!("{seconds:.1} s"),
+        ..172_800.0 => format!("{:.1} hours", seconds / 3600.0),
+        ..63_072_000.0 => format!("{:.0} days", seconds / 86_400.0),
+        _ => format!("{:.1} years", seconds / 31_557_600.0),
     }
-    let waiting = files.iter_mut().filter(|f| f.next.is_some());
-    let Some(file) = waiting.min_by_key(|f| f.next.as_ref().map(|n| n.at)) else { return false };
-    if let Some(next) = file.next.take() {
-        *to = next;
-    }
-    file.advance();
-    true
 }

@@ -17,6 +17,7 @@ mod analyzer;
 mod clock;
 mod connection;
 mod connections;
+mod copies;
 mod counts;
 mod deviation;
 pub mod evidence;
@@ -50,6 +51,7 @@ mod window;
 mod words;
 
 pub use analyzer::{Analyzer, AnalyzerLimits};
+pub use copies::Copies;
 pub use counts::Counts;
 pub use findings::{Cause, Certainty, End, Event, Place, QuicCause, Repair, Stall};
 pub use frames::Frames;

@@ -35,6 +35,8 @@ pub struct Overall {
     pub connections: u64,
     /// Connections with data.
     pub with_data: u64,
+    /// Connections with data of which one direction alone was captured.
+    pub one_way: u64,
     /// Length from which on a stall is long, seconds.
     pub over_s: f64,
     /// Connections with a stall longer than `over_s`.
@@ -90,6 +92,7 @@ impl Overall {
         Self {
             connections: 0,
             with_data: 0,
+            one_way: 0,
             over_s: over.as_secs_f64(),
             stalled_over: 0,
             packets: 0,
@@ -120,6 +123,8 @@ impl Overall {
         let counts = flow.counts();
         self.connections += 1;
         self.with_data += u64::from(counts.data > 0);
+        // A SYN that nobody answers goes one way as well.
+        self.one_way += u64::from(flow.one_way && counts.data > 0);
         self.packets += flow.packets;
         self.from_s = self.from_s.min(flow.from.as_secs_f64());
         self.to_s = self.to_s.max(flow.to.as_secs_f64());

@@ -79,6 +79,8 @@ pub struct FlowReport {
     pub to: Instant,
     /// Packets of both directions.
     pub packets: u64,
+    /// Only packets of one end were captured.
+    pub one_way: bool,
     /// Data of the opener, and of the other end.
     pub directions: [DirectionReport; 2],
     /// Stalls, by time; of each direction the first 1024.
@@ -148,6 +150,7 @@ impl FlowReport {
             from: c.first,
             to: c.last,
             packets: c.packets,
+            one_way: c.seen[0] != c.seen[1],
             directions: [DirectionReport::of(&mut a), DirectionReport::of(&mut b)],
             stalls,
             events,

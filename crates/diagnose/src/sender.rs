@@ -258,7 +258,7 @@ impl Sender {
         self.note_pace(p.at);
         self.max = end;
         self.pending.waiting = true;
-        self.findings.counts.data += 1;
+        self.findings.counts.data += self.segments(p.tcp);
         self.findings.counts.bytes += u64::from(p.tcp.payload);
         self.speech.mss = self.speech.mss.max(p.tcp.payload);
         self.speech.short = p.tcp.payload * 2 < self.speech.announced;
@@ -282,6 +282,16 @@ impl Sender {
         (self.pending.emptied, self.offer.shut) = (None, None);
         self.repairing.repairs_left &=
             self.repairing.last_timeout.is_some_and(|at| at >= self.timing.sent_before());
+    }
+
+    /// Segments that a record of the capture stands for: those that offload cuts it into, or has merged.
+    fn segments(&self, tcp: &TcpHeader) -> u64 {
+        if tcp.payload <= self.speech.announced || self.speech.announced < 40 {
+            return 1;
+        }
+        // Timestamps take 12 bytes of each (RFC 7323, appendix A).
+        let most = self.speech.announced - if tcp.timestamps.is_some() { 12 } else { 0 };
+        tcp.payload.div_ceil(most).into()
     }
 
     /// RFC 9293, section 3.8.4: a keep-alive has at most one byte, just below the next to be sent; section 3.8.6.1: a

@@ -159,10 +159,17 @@ fn place(o: &Overall) -> String {
     .filter(|(_, s)| *s >= lost / 200.0 && *s > 0.0)
     .map(|(place, s)| format!("{} {place}", percent(s, lost)))
     .collect();
+    let one_way = match o.one_way {
+        0 => String::new(),
+        n => format!(
+            " Of {} one direction alone was captured: what the other end acknowledged, and when, is unknown.",
+            plural(n, "connection")
+        ),
+    };
     if said.is_empty() {
-        taken.to_owned()
+        taken.to_owned() + &one_way
     } else {
-        format!("{taken} Losses, by their time: {}.", said.join(", "))
+        format!("{taken} Losses, by their time: {}.{one_way}", said.join(", "))
     }
 }
 

@@ -1,10 +1,9 @@
-//! Capture files. [`Reader`] reads pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng) as [`Header`]s;
-//! [`Writer`] writes headers, and [`FrameWriter`] whole frames, as pcap with timestamps in nanoseconds.
+//! Capture files. [`Reader`] reads pcap (draft-ietf-opsawg-pcap), pcapng (draft-ietf-opsawg-pcapng), snoop (RFC 1761)
+//! and Endace's ERF as [`Header`]s, also files of any of them appended to one another; [`Writer`] writes headers, and
+//! [`FrameWriter`] whole frames, as pcap with timestamps in nanoseconds. [`Decoder`] alone turns frames into headers.
 //!
-//! We parse the file formats ourselves, in some two hundred lines, so that `wire` depends on no outside crate. Two
-//! libraries were considered. `pcap-file` (2.0 and 3.0.0-rc1) cannot continue after a malformed packet. `pcap-parser`
-//! 0.17 rejects timestamps in powers of two, reads the time offset in the wrong byte order, and its errors say neither
-//! where nor what is wrong. Link layers, timestamps, interfaces and errors, most of the work, remain with either.
+//! We parse the file formats ourselves, so that `wire` depends on no outside crate; why
+//! not by a library is told in `docs/decisions/capture-readers.md`.
 //!
 //! No input makes the reader panic or use more memory than the largest frame it accepts.
 
@@ -14,13 +13,18 @@ use std::io::{self, Read};
 
 use narrows_units::Instant;
 
-use crate::{Header, parse, tunnel};
+use crate::Header;
 
+mod decoder;
+mod fragments;
 mod link;
+mod others;
+mod pcap;
 mod pcapng;
 mod source;
 mod write;
 
+pub use decoder::{CutCounts, Decoder, Framed};
 pub use link::LinkType;
 use source::Source;
 pub use write::{FrameWriter, Writer};
@@ -35,19 +39,16 @@ pub struct Captured {
     pub frame: u64,
     /// Time since the first frame of the file; zero for a frame with an earlier timestamp than the first.
     pub at: Instant,
+    /// Nanoseconds since 1970 by the clock of the capture; `None` if the file gives the frame no time.
+    pub stamp: Option<i64>,
     /// The IP packet's headers.
     pub header: Header,
     /// Length of the whole frame with its link layer, bytes; the file may hold only its beginning.
     pub original_len: u32,
-}
-
-/// How many frames were skipped, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
-    /// Frames without an IP packet that we can find: ARP, spanning tree, IP in PPP other than PPPoE.
-    pub not_ip: u64,
-    /// Frames whose IP header is cut off or contradicts itself.
-    pub unreadable: u64,
+    /// Hops that the packet may still go (TTL, hop limit).
+    pub ttl: u8,
+    /// A digest of interface and link addresses: where they differ, the packet was seen at another place.
+    pub place: u32,
 }
 
 /// Reason why the rest of a capture cannot be read, and the place.
@@ -84,8 +85,6 @@ pub enum CaptureErrorKind {
     },
     /// The byte-order magic of a pcapng section is wrong.
     ByteOrder([u8; 4]),
-    /// A link type that we do not read.
-    LinkType(u32),
     /// The frame names an interface that no block before it describes.
     Interface(u32),
     /// The `if_tsresol` byte asks for a finer unit of time than 10^-38 s.
@@ -100,11 +99,13 @@ impl fmt::Display for CaptureError {
         match &self.kind {
             CaptureErrorKind::Read(e) => write!(f, "cannot read: {e}"),
             CaptureErrorKind::NotACapture(b) => {
-                write!(
-                    f,
-                    "neither pcap nor pcapng: it begins with {:02x} {:02x} {:02x} {:02x}",
-                    b[0], b[1], b[2], b[3]
-                )
+                write!(f, "neither pcap nor pcapng, snoop or ERF: ")?;
+                match others::format_of(*b) {
+                    Some((name, remedy)) => write!(f, "it is {name}; {remedy}"),
+                    None => {
+                        write!(f, "it begins with {:02x} {:02x} {:02x} {:02x}", b[0], b[1], b[2], b[3])
+                    }
+                }
             }
             CaptureErrorKind::Version(v) => {
                 write!(f, "format version {v}: expected 2 for pcap, 1 for pcapng")
@@ -122,9 +123,6 @@ impl fmt::Display for CaptureError {
                     "byte-order magic {:02x} {:02x} {:02x} {:02x}: expected 1a 2b 3c 4d either way",
                     b[0], b[1], b[2], b[3]
                 )
-            }
-            CaptureErrorKind::LinkType(n) => {
-                write!(f, "link type {n} is not read: expected {}", LinkType::NAMES)
             }
             CaptureErrorKind::Interface(n) => write!(f, "interface {n} was not described before"),
             CaptureErrorKind::Resolution(n) => write!(f, "time resolution {n:#04x} is finer than 10^-38 s"),
@@ -145,18 +143,20 @@ impl std::error::Error for CaptureError {
 pub struct Reader<R: Read> {
     source: Source<R>,
     format: Format,
+    decoder: Decoder,
     frames: u64,
-    first_stamp: Option<i128>,
-    skipped: Skipped,
-    /// Whether packets in tunnels are read instead of those that carry them.
-    peels: bool,
-    peeled: u64,
+    first_stamp: Option<i64>,
+    /// Time of the latest frame.
+    latest: Instant,
+    untimed: u64,
     over: bool,
 }
 
 enum Format {
-    Pcap { big: bool, nanos: bool, link: LinkType },
+    Pcap(pcap::Pcap),
     Pcapng(pcapng::Section),
+    Snoop(u32),
+    Erf,
 }
 
 /// A frame.
@@ -164,16 +164,33 @@ struct Frame {
     /// Place of the frame's bytes, for [`Source::bytes`].
     place: Range<usize>,
     /// Nanoseconds since 1970; `None` if the file gives no time.
-    stamp: Option<i128>,
-    link: LinkType,
+    stamp: Option<i64>,
+    link: u32,
+    interface: u32,
     original_len: u32,
+}
+
+impl Format {
+    /// Reads the head of a file, if one begins here with these bytes; those of pcapng have none but blocks.
+    fn begin<R: Read>(source: &mut Source<R>, magic: [u8; 4]) -> Result<Option<Self>, CaptureErrorKind> {
+        if u32::from_le_bytes(magic) == pcapng::SECTION_HEADER {
+            return Ok(Some(Self::Pcapng(pcapng::Section::default())));
+        }
+        if let Some(pcap) = pcap::Pcap::head(source, magic)? {
+            return Ok(Some(Self::Pcap(pcap)));
+        }
+        if let Some(link) = others::snoop_head(source, magic)? {
+            return Ok(Some(Self::Snoop(link)));
+        }
+        Ok(others::is_erf(source)?.then_some(Self::Erf))
+    }
 }
 
 impl<R: Read> Reader<R> {
     /// Reads the file header. The reader buffers, so `source` can be a plain file.
     ///
     /// # Errors
-    /// If this is not a capture, or its link type is one that we do not read.
+    /// If this is not a capture.
     pub fn new(source: R) -> Result<Self, CaptureError> {
         Self::open(source).map_err(|kind| CaptureError { frame: 0, kind })
     }
@@ -181,45 +198,54 @@ impl<R: Read> Reader<R> {
     fn open(source: R) -> Result<Self, CaptureErrorKind> {
         let mut source = Source::new(source);
         let magic = source.peek("the file header")?.ok_or(CaptureErrorKind::EndsInside("the file header"))?;
-        let format = match u32::from_le_bytes(magic) {
-            pcapng::SECTION_HEADER => Format::Pcapng(pcapng::Section::default()),
-            _ => pcap_head(&mut source, magic)?,
-        };
+        let format = Format::begin(&mut source, magic)?.ok_or(CaptureErrorKind::NotACapture(magic))?;
         Ok(Self {
             source,
             format,
+            decoder: Decoder::default(),
             frames: 0,
             first_stamp: None,
-            skipped: Skipped::default(),
-            peels: false,
-            peeled: 0,
+            latest: Instant::ZERO,
+            untimed: 0,
             over: false,
         })
     }
 
-    /// Reads the packets that go through tunnels in the clear (GRE, IP in IP, L2TP, VXLAN, Geneve, GTP-U, MPLS) instead
-    /// of those that carry them.
+    /// Reads the packets that go through tunnels in the clear instead of those that carry them, and puts fragments
+    /// together.
     #[must_use]
     pub fn through_tunnels(self) -> Self {
-        Self { peels: true, ..self }
+        Self { decoder: Decoder::through_tunnels(), ..self }
     }
 
-    /// How many packets came out of a tunnel.
+    /// Decoder with its counts of the frames so far.
     #[must_use]
-    pub const fn peeled(&self) -> u64 {
-        self.peeled
+    pub const fn decoder(&self) -> &Decoder {
+        &self.decoder
     }
 
-    /// How many frames have been skipped so far.
+    /// Frames so far.
     #[must_use]
-    pub const fn skipped(&self) -> Skipped {
-        self.skipped
+    pub const fn frames(&self) -> u64 {
+        self.frames
     }
 
-    /// Nanoseconds from 1970 to the first frame read so far, on the clock of the capture: files of one clock can be put
-    /// side by side with it. `None` before the first frame.
+    /// Frames so far to which the file gives no time.
     #[must_use]
-    pub const fn origin(&self) -> Option<i128> {
+    pub const fn untimed(&self) -> u64 {
+        self.untimed
+    }
+
+    /// Nanoseconds from 1970 to the first frame with a time that was read so far, on the clock of the capture: files of
+    /// one clock can be put side by side with it. `None` before that.
+    #[must_use]
+    pub fn origin(&self) -> Option<i128> {
+        self.first_stamp.map(i128::from)
+    }
+
+    /// The same as [`Captured::stamp`] has it.
+    #[must_use]
+    pub const fn first_stamp(&self) -> Option<i64> {
         self.first_stamp
     }
 
@@ -240,38 +266,46 @@ impl<R: Read> Reader<R> {
     fn read(&mut self, captured: &mut Captured) -> Result<bool, CaptureErrorKind> {
         loop {
             let frame = match &mut self.format {
-                Format::Pcap { big, nanos, link } => pcap_frame(&mut self.source, *big, *nanos, *link)?,
+                Format::Pcap(pcap) => pcap.frame(&mut self.source)?,
                 Format::Pcapng(section) => section.frame(&mut self.source)?,
+                Format::Snoop(link) => others::snoop_frame(&mut self.source, *link)?,
+                Format::Erf => others::erf_frame(&mut self.source)?,
             };
-            let Some(frame) = frame else { return Ok(false) };
-            self.frames += 1;
-            let first = *self.first_stamp.get_or_insert(frame.stamp.unwrap_or(0));
-            let since = (frame.stamp.unwrap_or(first) - first).clamp(0, i128::from(u64::MAX));
-            let packet = link::ip(frame.link, self.source.bytes(frame.place), frame.original_len)
-                .map(|packet| &*packet);
-            let inner = packet.filter(|_| self.peels).and_then(tunnel::innermost);
-            self.peeled += u64::from(inner.is_some());
-            match inner.or(packet).map(parse) {
-                Some(Ok(header)) => {
-                    captured.header = header;
-                    captured.frame = self.frames;
-                    captured.at = Instant::from_nanos(since as u64);
-                    captured.original_len = frame.original_len;
-                    return Ok(true);
+            let Some(frame) = frame else {
+                // Another file may follow, of another format or with other addresses.
+                let Some(magic) = self.source.peek("a frame's header")? else { return Ok(false) };
+                match Format::begin(&mut self.source, magic)? {
+                    Some(format) => self.format = format,
+                    None => return Err(CaptureErrorKind::NotACapture(magic)),
                 }
-                Some(Err(_)) => self.skipped.unreadable += 1,
-                None => self.skipped.not_ip += 1,
+                continue;
+            };
+            self.frames += 1;
+            self.untimed += u64::from(frame.stamp.is_none());
+            if let (None, Some(stamp)) = (self.first_stamp, frame.stamp) {
+                self.first_stamp = Some(stamp);
+            }
+            if let (Some(stamp), Some(first)) = (frame.stamp, self.first_stamp) {
+                // Neither is below zero.
+                self.latest = Instant::from_nanos((stamp - first).max(0).cast_unsigned());
+            }
+            // Without a time: that of the frame before.
+            captured.at = self.latest;
+            let bytes = &*self.source.bytes(frame.place);
+            let framed = Framed {
+                link: frame.link,
+                bytes,
+                original_len: frame.original_len,
+                interface: frame.interface,
+            };
+            if self.decoder.read(&framed, captured) {
+                captured.frame = self.frames;
+                captured.stamp = frame.stamp;
+                captured.original_len = frame.original_len;
+                return Ok(true);
             }
         }
     }
-}
-
-/// The IP packet in a frame of which `frame` is the beginning and that was `original_len` bytes long on the link, or,
-/// if that is a tunnel's, the packet that it carries. `None` if there is none.
-#[must_use]
-pub fn packet_of(link: LinkType, frame: &mut [u8], original_len: u32) -> Option<&[u8]> {
-    let packet = &*link::ip(link, frame, original_len)?;
-    Some(tunnel::innermost(packet).unwrap_or(packet))
 }
 
 impl<R: Read> Iterator for Reader<R> {
@@ -301,42 +335,6 @@ fn at_most(of: &'static str, is: u32, most: u32) -> Result<(), CaptureErrorKind>
         return Err(CaptureErrorKind::Range { of, is: is.into(), least: 0, most: most.into() });
     }
     Ok(())
-}
-
-/// Reads the file header of pcap: magic, version, two unused words, snap length, link type. The upper bits of the last
-/// describe a frame check sequence; it follows the packet, so we can ignore it.
-fn pcap_head<R: Read>(source: &mut Source<R>, magic: [u8; 4]) -> Result<Format, CaptureErrorKind> {
-    let (big, nanos) = match u32::from_le_bytes(magic) {
-        0xa1b2_c3d4 => (false, false),
-        0xd4c3_b2a1 => (true, false),
-        0xa1b2_3c4d => (false, true),
-        0x4d3c_b2a1 => (true, true),
-        _ => return Err(CaptureErrorKind::NotACapture(magic)),
-    };
-    let head: [u8; 24] = source.exactly("the file header")?;
-    match half(&head, 4, big) {
-        2 => {}
-        other => return Err(CaptureErrorKind::Version(other)),
-    }
-    let number = word(&head, 20, big) & 0xffff;
-    Ok(Format::Pcap { big, nanos, link: LinkType::of(number).ok_or(CaptureErrorKind::LinkType(number))? })
-}
-
-/// Reads a frame of pcap: seconds, micro- or nanoseconds, captured and original length, then the bytes.
-#[inline]
-fn pcap_frame<R: Read>(
-    source: &mut Source<R>,
-    big: bool,
-    nanos: bool,
-    link: LinkType,
-) -> Result<Option<Frame>, CaptureErrorKind> {
-    let Some(head) = source.exactly_or_end::<16>("a frame's header")? else { return Ok(None) };
-    let [seconds, fraction, captured, original_len] = [0, 4, 8, 12].map(|at| word(&head, at, big));
-    at_most("the captured length", captured, MOST_CAPTURED)?;
-    let place = source.take(captured, "a frame's bytes")?;
-    let unit = if nanos { 1 } else { 1000 };
-    let stamp = i128::from(u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit);
-    Ok(Some(Frame { place, stamp: Some(stamp), link, original_len }))
 }
 
 #[cfg(test)]

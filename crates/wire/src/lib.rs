@@ -9,15 +9,17 @@
 
 mod build;
 pub mod capture;
-mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod header;
 mod key;
+mod layers;
+mod link_layers;
 mod parse;
 mod quic;
 mod rewrite;
 mod tunnel;
+mod unopened;
 
 pub use build::build;
 pub use header::{Flags, Header, SackBlocks, TcpHeader, Unreachable};
@@ -25,6 +27,7 @@ pub use key::{FlowKey, Proto};
 pub use parse::{WireError, parse};
 pub use quic::QuicPacket;
 pub use rewrite::{checksum, mark_ce, set_dscp, set_tsval, set_window, tcp_checksum};
+pub use unopened::{Unopened, UnopenedCounts};
 
 /// The example of the README is compiled and run.
 #[cfg(doctest)]

@@ -37,9 +37,34 @@ impl std::error::Error for WireError {}
 /// # Errors
 /// If the IP header is incomplete or contradicts itself.
 pub fn parse(bytes: &[u8]) -> Result<Header, WireError> {
+    // In the place of what is returned: to move a header costs a tenth of what it costs to read it.
+    let mut read = Ok(Header::default());
+    if let Ok(header) = &mut read
+        && let Err(why) = parse_as::<false>(bytes, 0, header)
+    {
+        read = Err(why);
+    }
+    read
+}
+
+/// Reads the headers of a captured IP packet, of which at most `wire` bytes were in its frame: where segmentation
+/// offload left the length field at zero, that is the length. A TCP header is read up to where the capture cut it
+/// ([`TcpHeader::cut`]), from 16 bytes on, and also behind headers that authenticate (RFC 4302) and in ESP that
+/// encrypts nothing.
+///
+/// # Errors
+/// If the IP header is incomplete or contradicts itself.
+#[inline]
+pub(crate) fn parse_captured(bytes: &[u8], wire: usize, to: &mut Header) -> Result<(), WireError> {
+    parse_as::<true>(bytes, wire, to)
+}
+
+/// In place, because to move a header costs a good part of what it costs to read it.
+#[inline]
+fn parse_as<const CAPTURED: bool>(bytes: &[u8], wire: usize, to: &mut Header) -> Result<(), WireError> {
     match bytes.first().ok_or(WireError::Truncated)? >> 4 {
-        4 => parse_v4(bytes),
-        6 => parse_v6(bytes),
+        4 => parse_v4::<CAPTURED>(bytes, wire, to),
+        6 => parse_v6::<CAPTURED>(bytes, wire, to),
         v => Err(WireError::Version(v)),
     }
 }
@@ -51,13 +76,16 @@ fn be32(b: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(b.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn parse_v4(b: &[u8]) -> Result<Header, WireError> {
+fn parse_v4<const CAPTURED: bool>(b: &[u8], wire: usize, to: &mut Header) -> Result<(), WireError> {
     let header_len = usize::from(b[0] & 0xf) * 4;
     if header_len < 20 {
         return Err(WireError::Length);
     }
     let fixed = b.get(..header_len).ok_or(WireError::Truncated)?;
-    let total = usize::from(be16(fixed, 2).ok_or(WireError::Truncated)?);
+    let mut total = usize::from(be16(fixed, 2).ok_or(WireError::Truncated)?);
+    if CAPTURED && total == 0 {
+        total = wire;
+    }
     if total < header_len {
         return Err(WireError::Length);
     }
@@ -65,25 +93,35 @@ fn parse_v4(b: &[u8]) -> Result<Header, WireError> {
     // More fragments, or an offset above zero (RFC 791, section 3.1).
     let (fragment, later) = (frag & 0x3fff != 0, frag & 0x1fff != 0);
     let addr = |at: usize| IpAddr::V4(Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]));
-    let transport = if later { &[][..] } else { b.get(header_len..total.min(b.len())).unwrap_or(&[]) };
-    Ok(finish(
-        Proto(fixed[9]),
+    let mut transport = if later { &[][..] } else { b.get(header_len..total.min(b.len())).unwrap_or(&[]) };
+    let (mut proto, mut transport_len) = (fixed[9], total - header_len);
+    if CAPTURED && matches!(proto, 50 | 51 | 141) {
+        (proto, transport, transport_len) = unsealed(proto, transport, transport_len);
+    }
+    finish::<CAPTURED>(
+        Proto(proto),
         addr(12),
         addr(16),
         transport,
         Envelope {
             total,
-            transport_len: total - header_len,
+            transport_len,
             tos: fixed[1],
             ident: be16(fixed, 4).and_then(NonZeroU16::new),
             fragment,
         },
-    ))
+        to,
+    );
+    Ok(())
 }
 
-fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
+fn parse_v6<const CAPTURED: bool>(b: &[u8], wire: usize, to: &mut Header) -> Result<(), WireError> {
     let fixed = b.get(..40).ok_or(WireError::Truncated)?;
-    let total = 40 + usize::from(be16(fixed, 4).ok_or(WireError::Truncated)?);
+    let mut total = 40 + usize::from(be16(fixed, 4).ok_or(WireError::Truncated)?);
+    if CAPTURED && total == 40 && matches!(fixed[6], 0 | 6 | 17) {
+        // Zero is right for a packet without payload, and where a hop-by-hop option has the length (RFC 2675).
+        total = jumbo(b).unwrap_or(wire.max(40));
+    }
     let addr = |at: usize| {
         let mut o = [0; 16];
         o.copy_from_slice(&fixed[at..at + 16]);
@@ -115,14 +153,64 @@ fn parse_v6(b: &[u8]) -> Result<Header, WireError> {
     if at > total {
         return Err(WireError::Length);
     }
-    let transport = if later { &[][..] } else { b.get(at..total.min(b.len())).unwrap_or(&[]) };
-    Ok(finish(
+    let mut transport = if later { &[][..] } else { b.get(at..total.min(b.len())).unwrap_or(&[]) };
+    let mut transport_len = total - at;
+    if CAPTURED && matches!(next, 50 | 51 | 141) {
+        (next, transport, transport_len) = unsealed(next, transport, transport_len);
+    }
+    finish::<CAPTURED>(
         Proto(next),
         addr(8),
         addr(24),
         transport,
-        Envelope { total, transport_len: total - at, tos, ident: ident.filter(|_| fragment), fragment },
-    ))
+        Envelope { total, transport_len, tos, ident: ident.filter(|_| fragment), fragment },
+        to,
+    );
+    Ok(())
+}
+
+/// Length of a jumbogram with its header: the option stands first among those of the hop-by-hop header (RFC 2675,
+/// section 2), as every sender puts it.
+fn jumbo(b: &[u8]) -> Option<usize> {
+    match (b.get(6)?, b.get(42..48)?) {
+        (0, [0xc2, 4, length @ ..]) => Some(40 + be32(length, 0)? as usize),
+        _ => None,
+    }
+}
+
+/// Protocol, bytes and length of what stands behind headers that authenticate (RFC 4302, section 2), behind a header
+/// that says that ESP encrypts nothing (RFC 5840), or in ESP in which TCP shows (RFC 5879, section 8).
+#[cold]
+fn unsealed(mut proto: u8, mut b: &[u8], mut len: usize) -> (u8, &[u8], usize) {
+    for _ in 0..4 {
+        let (Some(&next), Some(&words)) = (b.first(), b.get(1)) else { break };
+        let header = match proto {
+            51 => (usize::from(words) + 2) * 4,
+            141 if b.get(3).is_some_and(|flags| flags & 0x20 == 0) => usize::from(words),
+            50 => return esp_of_tcp(b, len).map_or((proto, b, len), |(body, len)| (6, body, len)),
+            _ => break,
+        };
+        let Some(rest) = b.get(header..) else { break };
+        (proto, b, len) = (next, rest, len.saturating_sub(header));
+    }
+    (proto, b, len)
+}
+
+/// TCP in ESP without encryption, whole up to its trailer: filling that counts up from one, its length, and the number
+/// of TCP, before what authenticates.
+fn esp_of_tcp(b: &[u8], len: usize) -> Option<(&[u8], usize)> {
+    let b = b.get(..len)?;
+    for authentic in [12, 16, 8, 24, 32, 0] {
+        let (rest, trailer) = b.split_at_checked(b.len().checked_sub(authentic + 2)?)?;
+        let filling = usize::from(trailer[0]);
+        let Some(body) = rest.len().checked_sub(filling).and_then(|end| rest.get(8..end)) else { continue };
+        let counts = rest[rest.len() - filling..].iter().zip(1_u8..).all(|(byte, n)| *byte == n);
+        let header = usize::from(*body.get(12)? >> 4) * 4;
+        if trailer[1] == 6 && counts && header >= 20 && header <= body.len() && body[12] & 0x0e == 0 {
+            return Some((body, body.len()));
+        }
+    }
+    None
 }
 
 struct Envelope {
@@ -133,25 +221,34 @@ struct Envelope {
     fragment: bool,
 }
 
-fn finish(proto: Proto, src: IpAddr, dst: IpAddr, transport: &[u8], e: Envelope) -> Header {
+#[inline]
+fn finish<const CAPTURED: bool>(
+    proto: Proto,
+    src: IpAddr,
+    dst: IpAddr,
+    transport: &[u8],
+    e: Envelope,
+    to: &mut Header,
+) {
     let ports = matches!(proto, Proto::TCP | Proto::UDP);
     let port = |at| if ports { be16(transport, at).unwrap_or(0) } else { 0 };
     // Later fragments carry no ports, so all fragments of a flow have the key without ports.
     let (sport, dport) = if e.fragment { (0, 0) } else { (port(0), port(2)) };
-    let tcp = if proto == Proto::TCP && !e.fragment { parse_tcp(transport, e.transport_len) } else { None };
+    to.tcp = if proto == Proto::TCP && !e.fragment {
+        parse_tcp::<CAPTURED>(transport, e.transport_len)
+    } else {
+        None
+    };
     let udp = proto == Proto::UDP && !e.fragment && be16(transport, 4).is_some_and(|n| n > 8);
-    let key = FlowKey::new(src, dst, sport, dport, proto);
-    Header {
-        unreachable: if e.fragment { None } else { parse_icmp(&key, transport) },
-        quic: if udp { transport.get(8..).and_then(QuicPacket::read) } else { None },
-        key,
-        len: Bytes(e.total as u64),
-        ecn: Ecn::from_bits(e.tos),
-        dscp: Dscp::from_bits(e.tos),
-        ident: e.ident,
-        fragment: e.fragment,
-        tcp,
-    }
+    to.key = FlowKey::new(src, dst, sport, dport, proto);
+    let says = matches!(proto, Proto::ICMP | Proto::ICMPV6) && !e.fragment;
+    to.unreachable = if says { parse_icmp(&to.key, transport) } else { None };
+    to.quic = if udp { transport.get(8..).and_then(QuicPacket::read) } else { None };
+    to.len = Bytes(e.total as u64);
+    to.ecn = Ecn::from_bits(e.tos);
+    to.dscp = Dscp::from_bits(e.tos);
+    to.ident = e.ident;
+    to.fragment = e.fragment;
 }
 
 /// Port unreachable (RFC 792: type 3, code 3; RFC 4443, section 3.1: type 1, code 4) about a datagram that went to the
@@ -176,12 +273,17 @@ fn parse_icmp(key: &FlowKey, b: &[u8]) -> Option<Unreachable> {
     (inner.key.with(key.proto, 0, 0) == key.reverse()).then_some(Unreachable { sport, dport })
 }
 
-fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
+/// The least of a TCP header that tells which segment it is: ports, numbers, flags and window.
+const LEAST_TCP: usize = 16;
+
+#[inline]
+fn parse_tcp<const CAPTURED: bool>(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
     let header_len = usize::from(*b.get(12)? >> 4) * 4;
-    if header_len < 20 || header_len > segment_len || b.len() < header_len {
+    let cut = b.len() < header_len;
+    if header_len < 20 || header_len > segment_len || cut && !(CAPTURED && b.len() >= LEAST_TCP) {
         return None;
     }
-    let fixed: &[u8; 20] = b.first_chunk()?;
+    let fixed: &[u8; LEAST_TCP] = b.first_chunk()?;
     let mut tcp = TcpHeader {
         seq: SeqNum(be32(fixed, 4)?),
         ack: SeqNum(be32(fixed, 8)?),
@@ -190,21 +292,23 @@ fn parse_tcp(b: &[u8], segment_len: usize) -> Option<TcpHeader> {
         payload: u32::try_from(segment_len - header_len).ok()?,
         // Four reserved bits, of which AccECN uses one.
         beyond: fixed[12] & 0xf != 0,
+        cut,
         ..TcpHeader::default()
     };
-    read_options(&b[20..header_len], &mut tcp);
+    let options = b.get(20..header_len.min(b.len())).unwrap_or(&[]);
+    // RFC 7323, appendix A: nearly all segments have this and no more.
+    if let [1, 1, 8, 10, stamps @ ..] = options
+        && stamps.len() == 8
+    {
+        tcp.timestamps = be32(stamps, 0).zip(be32(stamps, 4));
+    } else if !options.is_empty() {
+        read_options(options, &mut tcp);
+    }
     Some(tcp)
 }
 
 /// RFC 9293, section 3.2: end (0), no-op (1), or a kind and a length. We stop at a length that does not fit.
 fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
-    // RFC 7323, appendix A: nearly all segments have this and no more.
-    if let [1, 1, 8, 10, stamps @ ..] = o
-        && stamps.len() == 8
-    {
-        tcp.timestamps = be32(stamps, 0).zip(be32(stamps, 4));
-        return;
-    }
     while let [kind, rest @ ..] = o {
         match kind {
             0 => return,
@@ -213,24 +317,31 @@ fn read_options(mut o: &[u8], tcp: &mut TcpHeader) {
                 let len = usize::from(*rest.first().unwrap_or(&0));
                 let Some(body) = o.get(2..len) else {
                     tcp.beyond = true;
+                    // Blocks before the cut are there.
+                    if let (true, 5, Some(blocks)) = (tcp.cut, kind, o.get(2..)) {
+                        read_blocks(blocks, tcp);
+                    }
                     return;
                 };
                 match (kind, body.len()) {
                     (2, 2) => tcp.mss = be16(body, 0),
                     (3, 1) => tcp.window_scale = Some(body[0].min(14)),
-                    (5, n) if n % 8 == 0 => {
-                        for block in body.chunks_exact(8) {
-                            if let (Some(l), Some(r)) = (be32(block, 0), be32(block, 4)) {
-                                tcp.sack.push(SeqNum(l), SeqNum(r));
-                            }
-                        }
-                    }
+                    (5, n) if n % 8 == 0 => read_blocks(body, tcp),
                     // The first of two timestamps counts, because `set_tsval` changes that one.
                     (8, 8) if tcp.timestamps.is_none() => tcp.timestamps = be32(body, 0).zip(be32(body, 4)),
                     _ => tcp.beyond = true,
                 }
                 o = &o[len..];
             }
+        }
+    }
+}
+
+/// Selective acknowledgments (RFC 2018, section 3), those that are whole.
+fn read_blocks(body: &[u8], tcp: &mut TcpHeader) {
+    for block in body.chunks_exact(8) {
+        if let (Some(l), Some(r)) = (be32(block, 0), be32(block, 4)) {
+            tcp.sack.push(SeqNum(l), SeqNum(r));
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::{FAILURE, SUCCESS};
 /// Arguments of `narrows diagnose`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Captures in pcap or pcapng, also in gzip or zstd; - for standard input. Several captures are merged by time
+    /// Captures in pcap or pcapng, also in gzip, zstd or lz4; - for standard input. Several captures are merged by time
     #[arg(required_unless_present = "live")]
     captures: Vec<PathBuf>,
     /// Listen on an interface, until Ctrl-C
@@ -128,12 +128,16 @@ impl<'a> Output<'a> {
         self.overall.add(flow);
     }
 
-    /// Ends the analysis of `begun` connections; returns whether any of them stood still for long.
-    fn finish(mut self, begun: u64, remarks: &[String]) -> anyhow::Result<bool> {
+    /// Ends the analysis of `begun` connections, with `instead` as the sentence where there are none; returns whether
+    /// any of them stood still for long.
+    fn finish(mut self, begun: u64, remarks: &[String], instead: &str) -> anyhow::Result<bool> {
         self.overall.finish();
         let Self { args, name, overall, quic, json, only, why, extras } = self;
         let quic = if args.flow.is_none() { quic.finish() } else { Vec::new() };
-        ensure!(begun > 0 || !quic.is_empty(), "{name}: no packet of TCP in it, and no opening of QUIC");
+        if begun == 0 && quic.is_empty() {
+            let remarks: String = remarks.iter().map(|line| format!("\n{line}")).collect();
+            bail!("{name}: no packet of TCP in it, and no opening of QUIC: {instead}{remarks}");
+        }
         if let (Some(number), None) = (args.flow, &only) {
             bail!("--flow {number}: {name} has connections 0 to {}", begun.saturating_sub(1));
         }
@@ -250,5 +254,5 @@ fn read(args: &Args) -> anyhow::Result<bool> {
     }
     analyzer.finish();
     analyzer.finished().for_each(|flow| output.flow(flow));
-    output.finish(analyzer.begun(), &inputs.remarks())
+    output.finish(analyzer.begun(), &inputs.remarks(), &inputs.instead())
 }

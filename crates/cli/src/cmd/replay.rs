@@ -6,10 +6,11 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
+use narrows_diagnose::files::Inputs;
 use narrows_qdisc::{Direction, Event, Framing, Reason, ShaperConfig, Side, Spec};
 use narrows_sim::replay::{Arrival, Prefix, ReplayDirection, ReplayLink, ReplayReport, direction, replay};
 use narrows_units::{Bytes, Duration, Instant, Rate};
-use narrows_wire::capture::{CaptureError, CaptureErrorKind, Reader, Skipped, Writer};
+use narrows_wire::capture::Writer;
 use serde_json::{Value, json};
 
 use crate::SUCCESS;
@@ -17,7 +18,7 @@ use crate::SUCCESS;
 /// Arguments of `narrows replay`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Recording in pcap or pcapng
+    /// Recording in pcap or pcapng, also in gzip, zstd or lz4; - for standard input
     capture: PathBuf,
     /// Rate of the link to the users, as 600kbit
     #[arg(long, value_name = "RATE")]
@@ -74,21 +75,19 @@ impl Args {
     }
 }
 
-/// The recording as arrivals. One that ends inside a frame, as those do whose program was killed, ends there.
+/// The recording as arrivals. One that cannot be read to its end, as those of a program that was killed, ends there.
 struct Recording<'a> {
-    reader: Reader<File>,
+    inputs: Inputs,
     local: &'a [Prefix],
     /// Packets between two users, or between two others.
     elsewhere: u64,
     used: u64,
-    cut: Option<CaptureError>,
 }
 
 impl<'a> Recording<'a> {
     fn open(path: &Path, local: &'a [Prefix]) -> anyhow::Result<Self> {
-        let file = File::open(path).context("cannot be read; expected a recording in pcap or pcapng")?;
-        let reader = Reader::new(file)?;
-        Ok(Self { reader, local, elsewhere: 0, used: 0, cut: None })
+        let inputs = Inputs::open_as_on_the_link(&[path.to_owned()])?;
+        Ok(Self { inputs, local, elsewhere: 0, used: 0 })
     }
 }
 
@@ -97,14 +96,7 @@ impl Iterator for Recording<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let captured = match self.reader.next()? {
-                Ok(captured) => captured,
-                Err(e) if self.used > 0 && matches!(e.kind, CaptureErrorKind::EndsInside(_)) => {
-                    self.cut = Some(e);
-                    return None;
-                }
-                Err(e) => return Some(Err(e.into())),
-            };
+            let captured = self.inputs.next()?;
             if let Some(direction) = direction(self.local, &captured.header.key) {
                 self.used += 1;
                 return Some(Ok(Arrival { at: captured.at, direction, header: captured.header }));
@@ -118,9 +110,8 @@ impl Iterator for Recording<'_> {
 struct Outcome {
     discipline: String,
     report: ReplayReport,
-    skipped: Skipped,
-    elsewhere: u64,
-    cut: Option<String>,
+    /// Remarks about the recording that its reader should know.
+    remarks: Vec<String>,
 }
 
 /// Runs the command.
@@ -143,15 +134,15 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
         print!("{}", table(&outcomes));
     }
     // All outcomes have the remarks of the one file they read: the first tells them.
-    for line in outcomes.first().map(remarks).unwrap_or_default() {
-        eprintln!("{}: {line}", args.capture.display());
+    for line in outcomes.first().map(|o| &o.remarks[..]).unwrap_or_default() {
+        eprintln!("{line}");
     }
     Ok(SUCCESS)
 }
 
 fn one(args: &Args, discipline: &Spec) -> anyhow::Result<Outcome> {
     let name = || args.capture.display().to_string();
-    let mut recording = Recording::open(&args.capture, &args.local).with_context(name)?;
+    let mut recording = Recording::open(&args.capture, &args.local)?;
     let text = discipline.to_string();
     let mut out = None;
     if let Some(dir) = &args.out {
@@ -172,33 +163,21 @@ fn one(args: &Args, discipline: &Spec) -> anyhow::Result<Outcome> {
     if let Some((mut writer, path)) = out {
         writer.flush().with_context(|| path.display().to_string())?;
     }
-    let skipped = recording.reader.skipped();
+    let mut remarks = recording.inputs.remarks();
+    if recording.elsewhere > 0 {
+        let n = recording.elsewhere;
+        remarks
+            .push(format!("{}: {n} packets not between a local address and another were left out", name()));
+    }
     ensure!(
         recording.used > 0,
-        "{}: no packet to replay: {} between other addresses than --local says, {} without IP, {} unreadable",
+        "{}: no packet to replay: {} between other addresses than --local says; {}{}",
         name(),
         recording.elsewhere,
-        skipped.not_ip,
-        skipped.unreadable
+        recording.inputs.instead(),
+        remarks.iter().map(|line| format!("\n{line}")).collect::<String>()
     );
-    let (elsewhere, cut) = (recording.elsewhere, recording.cut.map(|e| e.to_string()));
-    Ok(Outcome { discipline: text, report, skipped, elsewhere, cut })
-}
-
-/// Remarks about the recording that its reader should know.
-fn remarks(o: &Outcome) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (n, what) in [
-        (o.skipped.not_ip, "frames without an IP packet"),
-        (o.skipped.unreadable, "frames whose IP header is cut or broken"),
-        (o.elsewhere, "packets not between a local address and another"),
-    ] {
-        if n > 0 {
-            lines.push(format!("{n} {what} were left out"));
-        }
-    }
-    lines.extend(o.cut.iter().map(|why| format!("{why}; what came before was replayed")));
-    lines
+    Ok(Outcome { discipline: text, report, remarks })
 }
 
 /// A rate over a span, in kbit/s; of IP bytes.
@@ -319,7 +298,7 @@ fn to_json(args: &Args, outcomes: &[Outcome]) -> Value {
                 "down": direction_json(&o.report.down),
                 "up": direction_json(&o.report.up),
                 "flows": flows,
-                "remarks": remarks(o),
+                "remarks": o.remarks,
             })
         })
         .collect();

@@ -203,6 +203,43 @@ fn a_picture_of_all_and_tables() {
     }
 }
 
+/// A capture of pcap with this link layer and one frame.
+fn of_link(link: u32, frame: &[u8]) -> Vec<u8> {
+    let words = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+    let len = frame.len() as u32;
+    [words(&[0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, link]), words(&[1, 0, len, len]), frame.to_vec()]
+        .concat()
+}
+
+/// The table of the how-to page: 0 no long stall, 1 one, 2 nothing to read or to show, with counts by kind.
+#[test]
+fn exit_statuses() {
+    let place = Place::new("statuses");
+    let plain = place.file("plain.pcap", &recording(|_| true));
+    let unknown = place.file("unknown.pcap", &of_link(147, &[9; 60]));
+    let arp = place.file("arp.pcap", &of_link(1, &[&[2; 12][..], &[8, 6], &[0; 28]].concat()));
+    let usb = "of 1 frames 1 frames of link layer 147 (reserved for private use)";
+    let netmon = place.file("netmon.cap", b"GMBU\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    let xz = place.file("in.xz", &[0xfd, b'7', b'z', b'X', b'Z', 0, 0, 0]);
+    for (args, code, says) in [
+        (&["--over", "5", plain.as_str()][..], 0, ""),
+        (&["--over", "1", &plain], 1, ""),
+        (&["--over", "never", &plain], 2, "--over"),
+        (&["--flow", "7", &plain], 2, "--flow 7"),
+        (&["--why", "900", &plain], 2, "--why 900"),
+        (&["nowhere.pcap"], 2, "nowhere.pcap: cannot be read"),
+        (&[&unknown], 2, usb),
+        (&[&arp], 2, "of 1 frames 1 frames of ethertype 0x0806 (ARP)"),
+        (&[&netmon], 2, "it is a capture of Network Monitor; convert it: editcap"),
+        (&[&xz], 2, "is in xz; expand it: xz -dc"),
+    ] {
+        let out = diagnose(args);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(code) && said.contains(says), "{args:?}: {:?} {said}", out.status);
+        assert!(code != 2 || out.stdout.is_empty(), "{args:?}");
+    }
+}
+
 #[test]
 fn quic_is_told_of_and_tunnels_are_looked_into() {
     let place = Place::new("quic");

@@ -6,7 +6,7 @@
 
 mod label;
 mod peers;
-mod runs;
+pub(crate) mod runs;
 mod score;
 mod scripted;
 mod table;
@@ -29,7 +29,7 @@ use truth::{Books, POINTS};
 type Scores = BTreeMap<String, [Score; 3]>;
 
 /// A link and its way back, in order.
-fn capture(results: &Results, link: &str) -> Vec<(Instant, Captured)> {
+pub(crate) fn capture(results: &Results, link: &str) -> Vec<(Instant, Captured)> {
     let mut packets = Vec::new();
     for (name, file) in &results.captures {
         if *name != link && *name != format!("{link}.back") {

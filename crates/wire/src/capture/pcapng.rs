@@ -4,7 +4,7 @@
 use core::ops::Range;
 use std::io::Read;
 
-use super::{CaptureErrorKind, Frame, LinkType, MOST_CAPTURED, Source, at_most, half, word};
+use super::{CaptureErrorKind, Frame, MOST_CAPTURED, Source, at_most, half, word};
 
 /// Section 4.1. The number reads the same in both byte orders.
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -23,13 +23,11 @@ const MOST_BLOCK: u32 = 16 << 20;
 /// memory.
 const MOST_INTERFACES: u64 = 65_536;
 
-/// Byte order, interfaces and latest timestamp of the current section.
+/// Byte order and interfaces of the current section.
 #[derive(Default)]
 pub(super) struct Section {
     big: bool,
     interfaces: Vec<Interface>,
-    /// Timestamp of the last packet; simple packets, which have none, take it over.
-    last: Option<i128>,
 }
 
 /// The contents of an Interface Description Block.
@@ -43,7 +41,7 @@ struct Interface {
 }
 
 impl Section {
-    /// Reads on to the next packet; `None` at the end of the file.
+    /// Reads on to the next packet; `None` at the end of the file, or where a file of pcap begins.
     pub(super) fn frame<R: Read>(
         &mut self,
         source: &mut Source<R>,
@@ -80,7 +78,19 @@ impl Section {
         &mut self,
         source: &mut Source<R>,
     ) -> Result<Option<(u32, Range<usize>)>, CaptureErrorKind> {
-        let Some(head) = source.exactly_or_end::<8>("a block's header")? else { return Ok(None) };
+        let Some(head) = source.peek::<8>("a block's header")? else { return Ok(None) };
+        // No block has such a type: their highest bit is for private ones.
+        if matches!(
+            head[..4],
+            [0xd4, 0xc3, 0xb2, 0xa1]
+                | [0xa1, 0xb2, 0xc3, 0xd4]
+                | [0x4d, 0x3c, 0xb2, 0xa1]
+                | [0xa1, 0xb2, 0x3c, 0x4d]
+        ) && matches!(head[4..], [2, 0, 4, 0] | [0, 2, 0, 4])
+        {
+            return Ok(None);
+        }
+        source.exactly::<8>("a block's header")?;
         let mut around = 12;
         if word(&head, 0, false) == SECTION_HEADER {
             let magic: [u8; 4] = source.exactly("a section header")?;
@@ -161,38 +171,38 @@ impl Section {
         Ok(())
     }
 
-    fn interface(&self, number: u32) -> Result<(&Interface, LinkType), CaptureErrorKind> {
-        let interface = self.interfaces.get(number as usize).ok_or(CaptureErrorKind::Interface(number))?;
-        let link = u32::from(interface.link);
-        Ok((interface, LinkType::of(link).ok_or(CaptureErrorKind::LinkType(link))?))
+    fn interface(&self, number: u32) -> Result<&Interface, CaptureErrorKind> {
+        self.interfaces.get(number as usize).ok_or(CaptureErrorKind::Interface(number))
     }
 
     /// Reads an Enhanced Packet Block or an obsolete Packet Block, whose interface number is shorter.
-    fn packet(&mut self, kind: u32, body: &[u8]) -> Result<Frame, CaptureErrorKind> {
+    fn packet(&self, kind: u32, body: &[u8]) -> Result<Frame, CaptureErrorKind> {
         need("a packet block", body, 20)?;
         let number =
             if kind == PACKET { u32::from(half(body, 0, self.big)) } else { word(body, 0, self.big) };
-        let (interface, link) = self.interface(number)?;
+        let interface = self.interface(number)?;
         let [high, low, captured, original_len] = [4, 8, 12, 16].map(|at| word(body, at, self.big));
         at_most("the captured length", captured, MOST_CAPTURED.min(body.len() as u32 - 20))?;
         let units = u128::from(u64::from(high) << 32 | u64::from(low));
         // The products `units * 10^9` and `offset * 10^9` are below 2^64 * 10^9, so 128 bits hold the sum.
         let since = (units * 1_000_000_000 / interface.per_second).cast_signed();
-        let stamp = Some(since + i128::from(interface.offset) * 1_000_000_000);
-        self.last = stamp;
-        Ok(Frame { place: 20..20 + captured as usize, stamp, link, original_len })
+        let stamp = since + i128::from(interface.offset) * 1_000_000_000;
+        // Beyond the year 2116 no clock is right, and with half the range sums of times need no thought.
+        let stamp = i64::try_from(stamp.clamp(0, (i64::MAX / 2).into())).ok();
+        let link = interface.link.into();
+        Ok(Frame { place: 20..20 + captured as usize, stamp, link, interface: number, original_len })
     }
 
     /// Reads a Simple Packet Block: it belongs to interface 0, has no timestamp, and is as long as the block or the
     /// snap length says.
     fn simple(&self, body: &[u8]) -> Result<Frame, CaptureErrorKind> {
         need("a simple packet block", body, 4)?;
-        let (interface, link) = self.interface(0)?;
+        let interface = self.interface(0)?;
         let original_len = word(body, 0, self.big);
         let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
         let captured = original_len.min(snap) as usize;
         let to = 4 + captured.min(body.len() - 4).min(MOST_CAPTURED as usize);
-        Ok(Frame { place: 4..to, stamp: self.last, link, original_len })
+        Ok(Frame { place: 4..to, stamp: None, link: interface.link.into(), interface: 0, original_len })
     }
 }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as Wait, Instant as Clock, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use narrows_diagnose::{Analyzer, AnalyzerLimits, Counts, FlowReport};
+use narrows_diagnose::{Analyzer, AnalyzerLimits, Copies, Counts, FlowReport};
 use narrows_netio::packet_socket::{FrameDirection, Heading, PacketSocket};
 use narrows_units::{Duration, Instant};
-use narrows_wire::capture::{LinkType, packet_of};
-use narrows_wire::{Header, parse};
+use narrows_wire::Header;
+use narrows_wire::capture::{Captured, Decoder, Framed, LinkType};
 
 use super::{Args, Output};
 
@@ -29,6 +29,8 @@ const BATCH: u32 = 4096;
 /// Kinds of hardware of linux/if_arp.h whose frames begin as Ethernet's do.
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_LOOPBACK: u16 = 772;
+const ARPHRD_PPP: u16 = 512;
+const ARPHRD_RADIOTAP: u16 = 803;
 /// The loopback interface shows each packet twice: when it leaves and when it comes.
 const LOOPBACK: &str = "lo";
 
@@ -40,8 +42,9 @@ struct Ear {
     origin: i64,
     latest: Instant,
     frames: u64,
-    /// Frames without an IP packet that can be read.
-    other: u64,
+    decoder: Decoder,
+    copies: Copies,
+    captured: Captured,
 }
 
 impl Ear {
@@ -51,7 +54,16 @@ impl Ear {
         socket.make_room(ROOM).context("SO_RCVBUF")?;
         let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let origin = i64::try_from(origin.as_nanos()).context("the clock is beyond the year 2262")?;
-        Ok(Self { socket, buffer: [0; SNAP], origin, latest: Instant::ZERO, frames: 0, other: 0 })
+        Ok(Self {
+            socket,
+            buffer: [0; SNAP],
+            origin,
+            latest: Instant::ZERO,
+            frames: 0,
+            decoder: Decoder::through_tunnels(),
+            copies: Copies::default(),
+            captured: Captured::default(),
+        })
     }
 
     /// The time since we began, by the clock that stamps the packets.
@@ -79,12 +91,23 @@ impl Ear {
         self.latest = self.latest.max(at.map_or_else(|| self.now(), |at| self.since(at)));
         let link = match hardware {
             ARPHRD_ETHER | ARPHRD_LOOPBACK => LinkType::Ethernet,
+            ARPHRD_PPP => LinkType::Ppp,
+            ARPHRD_RADIOTAP => LinkType::Radiotap,
             _ => LinkType::Raw,
         };
-        let packet = packet_of(link, &mut self.buffer[..kept], u32::try_from(original).unwrap_or(u32::MAX));
-        let header = packet.and_then(|packet| parse(packet).ok());
-        self.other += u64::from(header.is_none());
-        Ok(Some(header.map(|header| (self.latest, self.frames, header))))
+        // PPP's interfaces show the packet without a head.
+        let raw =
+            link == LinkType::Ppp && self.buffer[..kept].first().is_some_and(|b| matches!(b >> 4, 4 | 6));
+        let framed = Framed {
+            link: if raw { LinkType::Raw } else { link } as u32,
+            bytes: &self.buffer[..kept],
+            original_len: u32::try_from(original).unwrap_or(u32::MAX),
+            interface: 0,
+        };
+        self.captured.at = self.latest;
+        let read = self.decoder.read(&framed, &mut self.captured)
+            && !self.copies.is_copy(self.latest, &self.captured);
+        Ok(Some(read.then_some((self.latest, self.frames, self.captured.header))))
     }
 }
 
@@ -121,8 +144,11 @@ pub fn listen(args: &Args, interface: &str) -> anyhow::Result<bool> {
     }
     dropped += ear.socket.dropped();
     let mut remarks = Vec::new();
+    let (left_out, closed) = (ear.decoder.left_out().sorted(), ear.decoder.closed().sorted());
+    remarks.extend(left_out.iter().map(|(what, n)| format!("{name}: {n} {what} were left out")));
+    remarks.extend(closed.iter().map(|(what, n)| format!("{name}: {n} {what} were not opened")));
     for (n, what) in [
-        (ear.other, "frames without an IP packet were left out"),
+        (ear.copies.left_out(), "copies of packets were left out"),
         (dropped, "frames came faster than they could be read, and were missed"),
         (analyzer.evicted(), "connections were given up because there were too many"),
     ] {
@@ -132,7 +158,7 @@ pub fn listen(args: &Args, interface: &str) -> anyhow::Result<bool> {
     }
     analyzer.finish();
     analyzer.finished().for_each(|flow| output.flow(flow));
-    output.finish(analyzer.begun(), &remarks)
+    output.finish(analyzer.begun(), &remarks, &format!("{} frames", ear.frames))
 }
 
 /// Line about the state: who is there, who stands still now, what was sent again since the last line.
