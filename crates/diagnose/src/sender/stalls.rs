@@ -46,7 +46,7 @@ pub(super) struct Pending {
     /// Whether the last progress was an acknowledgment.
     pub(super) since_ack: bool,
     pub(super) waiting: bool,
-    /// All was acknowledged then, and nothing has been sent since.
+    /// Time at which all was acknowledged, if nothing has been sent since.
     pub(super) emptied: Option<Instant>,
 }
 
