@@ -103,30 +103,56 @@ impl fmt::Display for Rate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseRateError(String);
 
+/// Splits a text into its number and its unit.
+fn split(text: &str) -> (&str, &str) {
+    let (number, unit) =
+        text.split_at(text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len()));
+    (number, unit.trim())
+}
+
 impl fmt::Display for ParseRateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "'{}' is not a rate: expected a number above 0 and a unit, as in 600kbit, 2mbit, 1.5mbit or 64000bit",
-            self.0
-        )
+        let text = self.0.trim();
+        write!(f, "'{text}' is not a rate: ")?;
+        let lower = text.to_ascii_lowercase();
+        let (number, unit) = split(&lower);
+        match number.parse::<f64>() {
+            Ok(0.0) => f.write_str("nothing is sent at 0: leave it out where nothing is to be shaped"),
+            Ok(_) if unit.is_empty() => {
+                write!(f, "expected a unit: {number}kbit, as sqm means it, {number}mbit or {number}bit")
+            }
+            // With tc `bps` is bytes; contracts and MikroTik mean bits by it.
+            Ok(_) if matches!(unit, "bps" | "kbps" | "mbps" | "gbps") => {
+                let meant = unit.trim_end_matches("bps");
+                write!(f, "tc reads {unit} as bytes: write {number}{meant}bit if bits are meant")
+            }
+            Ok(_) if matches!(unit, "kb" | "mb" | "gb" | "kb/s" | "mb/s" | "gb/s") => {
+                write!(f, "bits or bytes? Write {number}{}bit if bits are meant", &unit[..1])
+            }
+            Ok(_) if unit.starts_with(',') => {
+                write!(f, "expected a point for the comma: {number}.{}", unit[1..].trim_start())
+            }
+            _ => {
+                f.write_str("expected a number above 0 and a unit, as in 600kbit, 2mbit, 1.5mbit or 64000bit")
+            }
+        }
     }
 }
 impl std::error::Error for ParseRateError {}
 
 impl FromStr for Rate {
     type Err = ParseRateError;
-    /// Reads `600kbit`, `2mbit`, `1.5mbit`, `64000bit`, `1gbit` (as `tc` writes them).
+    /// Reads `600kbit`, `2mbit`, `1.5mbit`, `64000bit`, `1gbit` as `tc` writes them, `2 Mbit/s` as contracts do and `2M`
+    /// as MikroTik does.
     fn from_str(text: &str) -> Result<Self, ParseRateError> {
         let wrong = || ParseRateError(text.to_owned());
         let lower = text.trim().to_ascii_lowercase();
-        let at = lower.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or_else(wrong)?;
-        let (number, unit) = lower.split_at(at);
-        let scale = match unit.trim() {
-            "bit" => 1.0,
-            "kbit" => 1e3,
-            "mbit" => 1e6,
-            "gbit" => 1e9,
+        let (number, unit) = split(&lower);
+        let scale = match unit.strip_suffix("/s").filter(|bits| bits.contains("bit")).unwrap_or(unit) {
+            "bit" | "bits" => 1.0,
+            "k" | "kbit" | "kbits" => 1e3,
+            "m" | "mbit" | "mbits" => 1e6,
+            "g" | "gbit" | "gbits" => 1e9,
             _ => return Err(wrong()),
         };
         let bps = number.parse::<f64>().map_err(|_| wrong())? * scale;
@@ -188,9 +214,42 @@ mod tests {
             None,
             "tc reads mbps as bytes; we refuse to guess"
         );
-        for wrong in ["", "600", "kbit", "0kbit", "-1mbit", "1e99gbit", "nanbit", "9999999gbit"] {
+        for wrong in [
+            "",
+            "600",
+            "kbit",
+            "0kbit",
+            "-1mbit",
+            "1e99gbit",
+            "nanbit",
+            "9999999gbit",
+            "1e3kbit",
+            "2ms",
+            "2mbps",
+            "2M/s",
+        ] {
             assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
         }
         assert_eq!(Rate::from_kbps(1500).to_string(), "1500kbit");
+    }
+
+    #[test]
+    fn rates_as_people_write_them() {
+        for text in ["2mbit", "2 Mbit", "2Mbit/s", "2 mbits/s", "2.0 MBIT", "2M", "2000k", " 2000 kbit "] {
+            assert_eq!(text.parse(), Ok(Rate::from_kbps(2000)), "{text}");
+        }
+        for (text, remedy) in [
+            ("600", "expected a unit: 600kbit, as sqm means it, 600mbit or 600bit"),
+            ("0", "nothing is sent at 0: leave it out"),
+            ("0kbit", "nothing is sent at 0: leave it out"),
+            ("1,5mbit", "expected a point for the comma: 1.5mbit"),
+            ("2Mbps", "tc reads mbps as bytes: write 2mbit if bits are meant"),
+            ("2 MB/s", "bits or bytes? Write 2mbit if bits are meant"),
+            ("999999gbit", "expected a number above 0 and a unit"),
+            ("fast", "expected a number above 0 and a unit, as in 600kbit"),
+        ] {
+            let error = text.parse::<Rate>().unwrap_err().to_string();
+            assert!(error.contains(&format!("'{text}' is not a rate: {remedy}")), "{error}");
+        }
     }
 }
