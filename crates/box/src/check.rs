@@ -2,6 +2,7 @@
 
 use narrows_qdisc::{Direction, Spec};
 use narrows_units::Duration;
+use narrows_users::Effect;
 
 use super::discover;
 use super::host_names;
@@ -10,6 +11,7 @@ use super::privilege::Identity;
 use super::rules::Tool;
 use super::run::{bridged, bridges_cut, interfaces, largest};
 use super::settings::{BackendKind, Settings, Source};
+use super::users;
 use super::users_side;
 use narrows_netio::links::Interface;
 
@@ -179,17 +181,31 @@ impl Check {
             self.means.push(users_side::words(&users_side::find(settings), settings.user_prefixes()[0]));
         }
         self.leases(settings);
-        let circuits = settings.circuits.all();
-        if circuits.is_empty() {
+        let file = &settings.circuits;
+        for remark in file.remarks().iter().chain(settings.sites.remarks()) {
+            let lines = if remark.effect == Effect::Taken { &mut self.means } else { &mut self.doubtful };
+            lines.push(remark.to_string());
+        }
+        for (rate, way) in settings.plan.iter().zip(["down", "up"]) {
+            if let Some(rate) = rate {
+                self.means.push(format!("each user in no circuit has at most {rate} {way}"));
+            }
+        }
+        if let Some(from) = &settings.circuits_from {
+            self.means.push(format!("who connects to {from} tells circuits while it runs"));
+        }
+        let circuits = file.circuits().all();
+        if circuits.is_empty() && file.remarks().is_empty() {
             return;
         }
-        self.means.push(format!("{} circuits have names, and rates where the file has them", circuits.len()));
+        self.means.push(format!("circuits: {}", file.counts()));
+        self.sites(settings);
         for direction in Direction::BOTH {
             let lane = &settings.lanes[direction as usize];
             let Some(link) = lane.link.filter(|_| lane.follow.is_none()) else { continue };
             let beyond = |rate: Option<narrows_units::Rate>| rate.is_some_and(|rate| rate > link.rate);
             let above = circuits.iter().filter(|c| beyond(c.rates[direction as usize])).count();
-            if above == circuits.len() {
+            if above == circuits.len() && above > 0 {
                 let way = if direction == Direction::Down { "down" } else { "up" };
                 self.doubtful.push(format!(
                     "every circuit may have more than the link's {} {way}: are both in the same unit (the file \
@@ -198,6 +214,22 @@ impl Check {
                 ));
             }
         }
+    }
+
+    fn sites(&mut self, settings: &Settings) {
+        let sites = &settings.sites;
+        if sites.all().is_empty() {
+            return;
+        }
+        let circuits = settings.circuits.circuits().all();
+        let hang = circuits.iter().filter(|c| sites.find(&c.site[0], &c.site[1]).is_some()).count();
+        self.means.push(format!(
+            "sites: {} in {} levels, at which {hang} of {} circuits hang",
+            sites.all().len(),
+            sites.depth(),
+            circuits.len()
+        ));
+        self.doubtful.extend(users::at_no_site(&settings.circuits, sites));
     }
 
     fn leases(&mut self, settings: &Settings) {

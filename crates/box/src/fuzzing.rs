@@ -4,10 +4,11 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use narrows_qdisc::{Direction, Event, ShaperConfig, Verdict};
 use narrows_units::{Duration, Instant, Rate};
-use narrows_users::{Circuits, Leases, LinkAddress, Mac, User};
+use narrows_users::{Change, CircuitFile, Leases, LinkAddress, Mac, User};
 use narrows_wire::{FlowKey, Header, Proto, parse, tcp_checksum};
 
 use crate::backend::Backend;
@@ -19,8 +20,9 @@ use crate::lane::{LaneSettings, LaneState};
 use crate::packet::HeldPacket;
 use crate::rate_from;
 use crate::settings::Options;
+use crate::sites::Sites;
 use crate::status::Status;
-use crate::users::UserMap;
+use crate::users::{self, UserMap};
 
 /// Longer than any message about what is wrong, however long that is.
 const MESSAGE: usize = 4000;
@@ -161,25 +163,47 @@ pub fn rates(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a file of circuits: an error that names it, or circuits that each have their number.
+/// Any bytes as a file of circuits, as lines that tell some and as a tree of sites: an error that names the file, or
+/// circuits that each have their number.
 ///
 /// # Panics
 /// If neither.
 pub fn circuits(bytes: &[u8]) {
-    let circuits = match Circuits::parse("circuits.csv", &String::from_utf8_lossy(bytes)) {
-        Ok(circuits) => circuits,
+    let file = match CircuitFile::read("circuits.csv", bytes) {
+        Ok(file) => file,
         Err(error) => return assert!(error.to_string().starts_with("circuits.csv")),
     };
+    assert!(users::remarks(&file, &Sites::default()).len() <= 11);
+    let sites = match Sites::read("network.json", bytes) {
+        Ok(sites) => sites,
+        Err(error) => {
+            assert!(error.to_string().starts_with("network.json"));
+            Sites::default()
+        }
+    };
+    let (file, sites) = (Arc::new(file), Arc::new(sites));
     let mut users = UserMap::default();
     for _ in 0..2 {
-        users.load(&circuits);
-        let rates = Direction::BOTH.map(|direction| users.rates(direction));
-        assert_eq!(rates[0].len(), rates[1].len());
+        users.load(file.clone(), sites.clone(), [None; 2]);
+        let _ = Direction::BOTH.map(|direction| users.rates(direction));
         let first = bytes.first_chunk().copied().unwrap_or([10, 0, 0, 1]);
         let key = FlowKey::new(IpAddr::from(first), [192, 0, 2, 1].into(), 1, 2, Proto::UDP);
         let link = LinkAddress { mac: bytes.first_chunk().copied().map(Mac), vlan: Some(5) };
         let named = users.circuit(Direction::Up, &key, link).map(|id| users.name(id).is_some());
         assert_ne!(named, Some(false));
+        for line in String::from_utf8_lossy(bytes).lines().take(64) {
+            let told = Change::parse(line).map(|change| change.map(|change| users.tell(&change)));
+            if let Err(why) | Ok(Some(Err(why))) = told {
+                assert!(!why.is_empty() && why.len() < 600 && !why.contains('\n'), "{why:?}");
+            }
+        }
+        let mut heir = UserMap::default();
+        heir.load(file.clone(), sites.clone(), [None; 2]);
+        for line in users.told() {
+            let change = Change::parse(&line).ok().flatten().expect("a line as it is told");
+            heir.tell(&change).expect("what another box had");
+        }
+        assert_eq!(heir.told(), users.told());
     }
 }
 
@@ -317,7 +341,8 @@ mod tests {
             waiting: [packet(first), packet(first + 1)].into(),
             held: vec![packet(first + 2)],
         };
-        let bytes = postcard::to_stdvec(&LinkState::of(&[lane(1), lane(11)], vec![40, 5, 6])).unwrap();
+        let bytes =
+            postcard::to_stdvec(&LinkState::of(&[lane(1), lane(11)], vec![40, 5, 6], Vec::new())).unwrap();
         often(400, |_| bytes.clone(), link_state);
     }
 

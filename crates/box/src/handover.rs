@@ -504,7 +504,7 @@ mod tests {
     fn handed(number: u32) -> Handed {
         let lane = || LaneState::of_knowledge(None);
         let (a, _) = UnixStream::pair().unwrap();
-        Handed::new(&LinkState::of(&[lane(), lane()], vec![number]), &[a.as_fd()]).unwrap()
+        Handed::new(&LinkState::of(&[lane(), lane()], vec![number], Vec::new()), &[a.as_fd()]).unwrap()
     }
 
     #[test]

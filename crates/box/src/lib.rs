@@ -5,6 +5,7 @@ mod backend;
 mod bypass;
 mod channel;
 mod check;
+mod circuits_from;
 mod clock;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod confine;
@@ -34,6 +35,7 @@ mod run;
 mod service;
 mod settings;
 mod sight;
+mod sites;
 mod state;
 mod status;
 mod sysctl;

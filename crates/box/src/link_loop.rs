@@ -13,10 +13,12 @@ use std::time::Duration as StdDuration;
 use anyhow::Context;
 use narrows_qdisc::Direction;
 use narrows_units::{Duration, Instant, Rate};
+use narrows_users::Change;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::channel::Channel;
+use super::circuits_from::CircuitNews;
 use super::clock::now;
 use super::control::StatusPublisher;
 use super::engine::{Engine, Step};
@@ -75,7 +77,7 @@ impl Prepared {
 
     /// Reads users and their rates as the settings say.
     fn load_circuits(&mut self) {
-        self.users.load(&self.settings.circuits);
+        self.users.load_from(&self.settings);
         self.users.say(self.settings.user_prefixes());
         self.engine.set_circuit_rates(&Direction::BOTH.map(|d| self.users.rates(d)));
     }
@@ -104,6 +106,8 @@ pub struct Live<C> {
     /// Source of the link's rates, and the rates it told last, down and up.
     rates: Option<Rates>,
     told: [Option<Rate>; 2],
+    /// Clients that tell circuits.
+    circuit_news: Option<CircuitNews>,
     /// Room for packets in the kernel's queues.
     room: room::Room,
     /// Packets that passed by a full queue, down and up.
@@ -143,6 +147,7 @@ impl<C: Channel> Live<C> {
             bypassed: 0,
             rates: None,
             told: [None; 2],
+            circuit_news: None,
             room: room::Room::default(),
             accounts: [account::Account::default(); 2],
             progress: [progress::Progress::default(); 2],
@@ -153,7 +158,7 @@ impl<C: Channel> Live<C> {
 
     /// Reads users and their rates as the settings say.
     fn load_circuits(&mut self) {
-        self.users.load(&self.settings.circuits);
+        self.users.load_from(&self.settings);
         self.users.say(self.settings.user_prefixes());
         self.tell_circuit_rates();
     }
@@ -175,6 +180,7 @@ impl<C: Channel> Live<C> {
                 self.publisher.publish(&status, begun);
             }
             self.hear_rates(tell)?;
+            self.hear_circuits(tell);
             if self.monitor.changed() {
                 self.check_links(tell);
             }
@@ -286,6 +292,7 @@ impl<C: Channel> Live<C> {
     /// Leaves everything to the process that has taken this one's place.
     pub fn leave(mut self) {
         self.rates.take().into_iter().for_each(Rates::leave);
+        self.circuit_news.take().into_iter().for_each(CircuitNews::leave);
     }
 
     /// Lets everything held go and closes the back end. The rules must be gone.
@@ -333,11 +340,42 @@ impl<C: Channel> Live<C> {
         Ok(())
     }
 
-    /// Listens for rates that another program tells, if the settings name one.
+    /// Takes lines that were told to another box.
+    pub fn take_told(&mut self, lines: &[String]) {
+        for line in lines {
+            if let Ok(Some(change)) = Change::parse(line) {
+                let _ = self.users.tell(&change);
+            }
+        }
+        self.tell_circuit_rates();
+    }
+
+    /// Takes what was told of circuits since, and answers.
+    fn hear_circuits(&mut self, tell: &mut dyn FnMut(Notice)) {
+        let Some(news) = &self.circuit_news else { return };
+        let heard: Vec<_> = news.heard().collect();
+        if heard.is_empty() {
+            return;
+        }
+        let outcomes: Vec<_> = heard.iter().map(|request| self.users.tell(&request.change)).collect();
+        // A client may rely on an answer: rates hold before it is given.
+        self.tell_circuit_rates();
+        for (request, outcome) in heard.iter().zip(outcomes) {
+            if let Ok(words) = &outcome {
+                tell(Notice::Detail(format!("circuits_from: {words}")));
+            }
+            request.answer(outcome);
+        }
+    }
+
+    /// Listens for rates and circuits that other programs tell, if the settings name any.
     ///
     /// # Errors
-    /// If its socket cannot be made.
-    pub fn listen_for_rates(&mut self) -> anyhow::Result<()> {
+    /// If a socket cannot be made.
+    pub fn listen_for_news(&mut self) -> anyhow::Result<()> {
+        let from = self.settings.circuits_from.as_ref();
+        let listen = |from| CircuitNews::listen(from, self.publisher.clone());
+        self.circuit_news = from.map(listen).transpose()?;
         let from = self.settings.rate_from.as_ref();
         self.rates = from.map(|from| Rates::listen(from, self.publisher.clone())).transpose()?;
         Ok(())

@@ -36,6 +36,7 @@ use super::service;
 use super::settings::{Settings, Source};
 use super::state;
 use super::status::Status;
+use super::users;
 use super::watchdog::Watchdog;
 
 pub use link_setup::{bridged, bridges_cut, interfaces, largest};
@@ -187,6 +188,9 @@ impl Process<'_> {
         };
         serve(listener, page, &publisher)?;
         self.tell_terms(&publisher);
+        for line in self.remarks() {
+            tell(Notice::Warning(line));
+        }
         self.begun = Instant::now();
         service::ready();
         tell(Notice::Running(self.running()));
@@ -202,6 +206,15 @@ impl Process<'_> {
             (_, 1) => format!("1 link: {}", words.concat()),
             (_, count) => format!("{count} links: {}", words.join("; ")),
         }
+    }
+
+    /// Remarks on the files of circuits and sites of all links.
+    fn remarks(&self) -> Vec<String> {
+        let of = |setup: &LinkSetup| users::remarks(&setup.settings.circuits, &setup.settings.sites);
+        let mut all: Vec<_> = self.setups.iter().flat_map(of).collect();
+        // Links of one box mostly share one file.
+        all.dedup();
+        all
     }
 
     /// Opens the control socket and the page of a process that takes nobody's place.
@@ -364,7 +377,7 @@ fn give_up_privileges(
         "the watchdog runs, privileges are given up, it is user {who} now; control socket {}",
         settings.control.display()
     )));
-    for file in [&source.config, &source.flags.circuits].into_iter().flatten() {
+    for file in [&source.config, &source.flags.circuits, &source.flags.sites].into_iter().flatten() {
         if let Err(error) = std::fs::File::open(file) {
             tell(Notice::Warning(format!(
                 "{} cannot be read again on SIGHUP, as it is not for user {who} to read: {error}",

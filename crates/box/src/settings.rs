@@ -9,16 +9,19 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use narrows_qdisc::follow::LinkPlace;
 use narrows_qdisc::{Direction, ShaperConfig, Spec};
 use narrows_units::{Bytes, Rate};
-use narrows_users::{Circuits, Side};
+use narrows_users::{CircuitFile, Rates, Side};
 
+use super::circuits_from::CircuitsFrom;
 use super::lane::LaneSettings;
 use super::rate_from::RateFrom;
 use super::rules::Filter;
+use super::sites::Sites;
 pub use links::Source;
 pub use options::{KEYS, OptionRow, Options, Reload, Scope, Shape, TABLE};
 
@@ -146,15 +149,30 @@ impl Options {
                 "http_503 = true: expected a rate and taq with admission = on: without it nobody is refused"
             );
         }
-        if self.circuits.is_some() && ![&down, &up].into_iter().any(knows_users) {
+        let of_users = [
+            ("circuits", self.circuits.is_some()),
+            ("circuits_from", self.circuits_from.is_some()),
+            ("default_down", self.default_down.is_some()),
+            ("default_up", self.default_up.is_some()),
+        ];
+        if let Some((key, _)) = of_users.into_iter().find(|(_, given)| *given)
+            && ![&down, &up].into_iter().any(knows_users)
+        {
             bail!(
-                "circuits: expected a rate and a discipline with share = user (as taq, drr:share=user or \
+                "{key}: expected a rate and a discipline with share = user (as taq, drr:share=user or \
                  fq_codel:share=user): without it nothing is shared between users"
             );
         }
+        ensure!(
+            self.sites.is_none() || self.circuits.is_some(),
+            "sites: expected circuits beside it, whose Parent Node says which site they hang at"
+        );
         let rate_bounds = bounds(self, [&down, &up])?;
         Ok(Settings {
-            circuits: Circuits::default(),
+            circuits: Arc::default(),
+            sites: Arc::default(),
+            plan: [self.default_down, self.default_up],
+            circuits_from: self.circuits_from.clone(),
             leases: self.leases.clone(),
             user: self.user.clone(),
             rate_from: self.rate_from.clone(),
@@ -256,7 +274,13 @@ pub struct Settings {
     /// Directory in which changes of this machine are noted.
     pub state_dir: PathBuf,
     /// Users who have names and rates: [`Source::settings`](super::Source::settings) reads their file.
-    pub circuits: Circuits,
+    pub circuits: Arc<CircuitFile>,
+    /// Sites that they hang at.
+    pub sites: Arc<Sites>,
+    /// Rates of users who are in no circuit, down and up.
+    pub plan: Rates,
+    /// Socket on which another program tells circuits.
+    pub circuits_from: Option<CircuitsFrom>,
     /// User that the box becomes when it is set up; `None` for the user of our packages, if there is one.
     pub user: Option<String>,
     /// Source of rates that another program tells.
@@ -374,6 +398,10 @@ mod tests {
             ("down = '600'", "down = '600'"),
             ("donw = '600kbit'", "donw"),
             ("down = 600", "down = 600"),
+            ("down = 600", "'600' is not a rate: expected a unit: 600kbit, as sqm means it"),
+            ("rate_min = 0", "'0' is not a rate: nothing is sent at 0: leave it out"),
+            ("down = '1,5mbit'", "1.5mbit"),
+            ("up = true", "expected a rate in quotation marks"),
             ("discipline = 'codle'", "discipline = 'codle'"),
             ("framing = 'atn'", "framing = 'atn'"),
             ("backend = 'dpdk'", "backend = 'dpdk'"),

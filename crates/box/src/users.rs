@@ -7,41 +7,117 @@
 //!
 //! NFQUEUE shows the sender's MAC address only; so whose an address is is learned on the way up.
 
-use std::io;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context;
-use narrows_qdisc::{CircuitRates, Direction, Event};
+use anyhow::{Context, ensure};
+use narrows_qdisc::{CircuitRates, Direction, Event, Site};
 use narrows_units::Instant;
-use narrows_users::{CircuitId, Circuits, Learned, LinkAddress, Newcomers, Registry, User, UserHosts};
+use narrows_users::{
+    Change, CircuitFile, CircuitId, Effect, Learned, LinkAddress, Newcomers, Rates, Registry, Told, User,
+    UserHosts,
+};
 use narrows_wire::FlowKey;
 
 use super::backend::{Backend, GonePacket};
 use super::host_names::HostNames;
 use super::packet::HeldPacket;
+use super::settings::Settings;
 use super::sight::{NamedUser, Sight};
+use super::sites::Sites;
+
+/// Names of sites that one line has.
+const NAMES: usize = 5;
+/// Remarks on a file that a log takes: a file of thousands of bad rows must not fill a disk.
+const REMARKS: usize = 10;
+/// The most that is read of a file: some hundred thousand circuits.
+const MOST: u64 = 64 << 20;
 
 /// Reads a file of circuits.
 ///
 /// # Errors
-/// Names the file, the line, the column and the remedy.
-pub fn read(path: &Path) -> anyhow::Result<Circuits> {
-    let text = std::fs::read_to_string(path).with_context(|| {
+/// Names the file, the line, the column and the remedy; with `strict` for any row that cannot be used as it is.
+pub fn read(path: &Path, strict: bool) -> anyhow::Result<CircuitFile> {
+    let bytes = bytes(path).with_context(|| {
         format!(
             "circuits = '{}': cannot read it: expected a file with the columns of ShapedDevices.csv",
             path.display()
         )
     })?;
-    Ok(Circuits::parse(&path.display().to_string(), &text)?)
+    let file = CircuitFile::read(&path.display().to_string(), &bytes)?;
+    Ok(if strict { file.strict()? } else { file })
+}
+
+fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes))?;
+    ensure!(bytes.len() as u64 <= MOST, "expected at most {MOST} bytes");
+    Ok(bytes)
+}
+
+/// Reads a tree of sites.
+///
+/// # Errors
+/// Names the file and what was expected; with `strict` for any site that cannot be used as it is.
+pub fn read_sites(path: &Path, strict: bool) -> anyhow::Result<Sites> {
+    let bytes = bytes(path).with_context(|| {
+        format!("sites = '{}': cannot read it: expected a file like network.json", path.display())
+    })?;
+    let sites = Sites::read(&path.display().to_string(), &bytes)?;
+    Ok(if strict { sites.strict()? } else { sites })
+}
+
+/// Counts and names the sites that circuits hang at and that the tree lacks, in one line; `None` if it lacks none.
+#[must_use]
+pub fn at_no_site(circuits: &CircuitFile, sites: &Sites) -> Option<String> {
+    let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
+    for circuit in circuits.circuits().all() {
+        let [id, name] = &circuit.site;
+        if !(id.is_empty() && name.is_empty()) && sites.find(id, name).is_none() {
+            *unknown.entry(if name.is_empty() { id } else { name }).or_default() += 1;
+        }
+    }
+    let (names, count) = (unknown.len(), unknown.values().sum::<usize>());
+    let list: Vec<_> = unknown.keys().take(NAMES).map(|name| format!("'{name}'")).collect();
+    let more = if names > NAMES { format!(" and {} more", names - NAMES) } else { String::new() };
+    (count > 0).then(|| {
+        format!(
+            "sites: {count} circuits hang at {}{more}, and no site is called so: they hang at none",
+            list.join(", ")
+        )
+    })
+}
+
+/// Remarks on files of circuits and sites for a log: those that cost anything, the first few, and how many more there
+/// are.
+#[must_use]
+pub fn remarks(file: &CircuitFile, sites: &Sites) -> Vec<String> {
+    let all = || file.remarks().iter().chain(sites.remarks());
+    let costly = || all().filter(|remark| remark.effect > Effect::Taken);
+    let mut lines: Vec<_> = costly().take(REMARKS).map(ToString::to_string).collect();
+    let more = costly().count() - lines.len();
+    if more > 0 {
+        lines.push(format!("circuits: {more} more remarks as these; narrows check lists all"));
+    }
+    lines.extend(if sites.all().is_empty() { None } else { at_no_site(file, sites) });
+    lines
 }
 
 /// The circuits of a box.
 #[derive(Debug, Default)]
 pub struct UserMap {
-    circuits: Circuits,
-    /// The numbers of these, in their order.
+    file: Arc<CircuitFile>,
+    sites: Arc<Sites>,
+    /// The numbers of the file's circuits, in their order.
     ids: Vec<CircuitId>,
+    /// Places of circuits in the file, by their numbers.
+    places: BTreeMap<CircuitId, usize>,
+    /// Rates of users who are in no circuit, down and up.
+    plan: Rates,
+    told: Told,
     registry: Registry,
     learned: Learned,
     hosts: Arc<UserHosts>,
@@ -54,10 +130,31 @@ pub struct UserMap {
 impl UserMap {
     /// Takes these circuits in place of those before. A user that stays keeps its number, so packets that wait stay
     /// with their user.
-    pub fn load(&mut self, circuits: &Circuits) {
-        self.ids = self.registry.number(circuits);
-        self.circuits = circuits.clone();
+    pub fn load(&mut self, file: Arc<CircuitFile>, sites: Arc<Sites>, plan: Rates) {
+        self.ids = self.registry.number(file.circuits());
+        self.places = self.ids.iter().copied().zip(0..).collect();
+        self.told.renew(file.circuits(), &self.ids, &mut self.registry);
+        (self.file, self.sites, self.plan) = (file, sites, plan);
         self.learned.clear();
+    }
+
+    /// Takes users as the settings have them.
+    pub fn load_from(&mut self, settings: &Settings) {
+        self.load(settings.circuits.clone(), settings.sites.clone(), settings.plan);
+    }
+
+    /// Takes what another program tells of a circuit. Returns what holds from then on.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn tell(&mut self, change: &Change) -> Result<String, String> {
+        self.told.take(change, self.file.circuits(), &self.ids, &mut self.registry)
+    }
+
+    /// Lines that tell another box all that was told.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        self.told.lines()
     }
 
     /// Takes addresses of IPv6 for these hosts' from now on, and tells people these names.
@@ -73,7 +170,8 @@ impl UserMap {
 
     /// User of a packet, where more is known than its address: a circuit's, or a host's.
     pub fn whose(&mut self, direction: Direction, key: &FlowKey, link: LinkAddress) -> Option<User> {
-        let circuit = if self.ids.is_empty() { None } else { self.circuit(direction, key, link) };
+        let nobody = self.ids.is_empty() && self.told.is_empty();
+        let circuit = if nobody { None } else { self.circuit(direction, key, link) };
         circuit.map(User::circuit).or_else(|| self.host(direction, address(direction, key), link))
     }
 
@@ -95,18 +193,38 @@ impl UserMap {
     /// The rates of one direction, by number.
     #[must_use]
     pub fn rates(&self, direction: Direction) -> CircuitRates {
-        let mut rates = vec![None; self.registry.len()];
-        for (circuit, id) in self.circuits.all().iter().zip(&self.ids) {
-            rates[id.0 as usize] = circuit.rates[direction as usize];
+        let way = direction as usize;
+        let (mut rates, mut at_sites) = (vec![None; self.registry.len()], Vec::new());
+        for (circuit, id) in self.file.circuits().all().iter().zip(&self.ids) {
+            rates[id.0 as usize] = circuit.rates[way];
         }
-        rates.into()
+        for (id, told) in self.told.rates() {
+            match told {
+                Some(told) => rates[id.0 as usize] = told[way],
+                // A circuit that no file has, told without rates, has the default plan.
+                None if !self.places.contains_key(&id) => rates[id.0 as usize] = self.plan[way],
+                None => {}
+            }
+        }
+        let sites: Vec<_> =
+            self.sites.all().iter().map(|s| Site { rate: s.rates[way], above: s.above }).collect();
+        if !sites.is_empty() {
+            at_sites = vec![None; rates.len()];
+            for (circuit, id) in self.file.circuits().all().iter().zip(&self.ids) {
+                let [site_id, name] = &circuit.site;
+                at_sites[id.0 as usize] = self.sites.find(site_id, name);
+            }
+        }
+        CircuitRates::new(rates).with_others(self.plan[way]).with_sites(&sites, at_sites)
     }
 
     /// The name of a circuit.
     #[must_use]
     pub fn name(&self, id: CircuitId) -> Option<&str> {
-        let at = self.ids.iter().position(|known| *known == id)?;
-        Some(&self.circuits.all()[at].name)
+        match self.places.get(&id) {
+            Some(at) => Some(&self.file.circuits().all()[*at].name),
+            None => self.registry.name(id),
+        }
     }
 
     /// The name of a user: the circuit's, if it is one, else its address.
@@ -126,9 +244,12 @@ impl UserMap {
     /// The circuit of a packet: by its user's address, else by what the link layer shows.
     pub fn circuit(&mut self, direction: Direction, key: &FlowKey, link: LinkAddress) -> Option<CircuitId> {
         let address = address(direction, key);
-        let by_address = self.circuits.of_address(address);
-        let at = by_address.or_else(|| {
-            let seen = self.circuits.of_link(link);
+        if let Some(told) = self.told.find(address) {
+            return Some(told);
+        }
+        let circuits = self.file.circuits();
+        let at = circuits.of_address(address).or_else(|| {
+            let seen = circuits.of_link(link);
             if let Some(at) = seen {
                 self.learned.note(address, at);
             }
@@ -192,10 +313,15 @@ mod tests {
     use narrows_units::Rate;
     use narrows_wire::Proto;
 
+    fn load(map: &mut UserMap, text: &str) {
+        let file = CircuitFile::read("x.csv", text.as_bytes()).unwrap();
+        map.load(Arc::new(file), Arc::default(), [None; 2]);
+    }
+
     fn map(rows: &str) -> UserMap {
         let head = "Circuit ID,Circuit Name,IPv4,MAC,Download Max Mbps,Upload Max Mbps\n";
         let mut map = UserMap::default();
-        map.load(&Circuits::parse("x.csv", &format!("{head}{rows}")).unwrap());
+        load(&mut map, &format!("{head}{rows}"));
         map
     }
 
@@ -222,10 +348,10 @@ mod tests {
     fn a_reload_keeps_numbers_and_changes_rates() {
         let mut map = map("a,,10.0.0.1,,2,1\nb,,10.0.0.2,,4,\n");
         let rate = |mbps: u64| Some(Rate::from_kbps(mbps * 1000));
-        assert_eq!(*map.rates(Direction::Down), [rate(2), rate(4)]);
-        assert_eq!(*map.rates(Direction::Up), [rate(1), None]);
-        map.load(&Circuits::parse("x", "Circuit ID,IPv4,Download Max Mbps\nb,10.0.0.2,8\n").unwrap());
-        assert_eq!(*map.rates(Direction::Down), [None, rate(8)]);
+        assert_eq!(map.rates(Direction::Down), [rate(2), rate(4)].into());
+        assert_eq!(map.rates(Direction::Up), [rate(1), None].into());
+        load(&mut map, "Circuit ID,IPv4,Download Max Mbps\nb,10.0.0.2,8\n");
+        assert_eq!(map.rates(Direction::Down), [None, rate(8)].into());
         let to = |last| key([192, 0, 2, 1], [10, 0, 0, last]);
         assert_eq!(map.circuit(Direction::Down, &to(2), LinkAddress::default()), Some(CircuitId(1)));
         assert_eq!(map.circuit(Direction::Down, &to(1), LinkAddress::default()), None);

@@ -70,7 +70,7 @@ pub use seam::{Ahead, BoxedDiscipline, Discipline, Manage, Packet, Qdisc, Revers
 pub use sfq::{Sfq, SfqConfig};
 pub use shaper::{Framing, Shaper, ShaperConfig};
 pub use spec::{DisciplineSettings, Limits, Spec};
-pub use users::CircuitRates;
+pub use users::{CircuitRates, LEVELS as SITE_LEVELS, Site};
 pub use verdict::{Backlog, Reason, Verdict, Verdicts};
 
 /// The example of the README is compiled and run.

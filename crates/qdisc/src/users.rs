@@ -15,6 +15,7 @@
 //! - **Strangers.** Users of whom nothing has been heard share as one, where anything is heard at all
 //!   ([`Users::is_stranger`]).
 //! - **Rates.** A user with a rate of its own waits aside until it has paid for what it was sent ([`pace`]).
+//! - **Sites.** Users that hang at a site share its rate, and sites that of the site above ([`sites`]).
 //! - **Room.** Where room is short, the user with most packets waiting makes it ([`Users::beyond`]).
 //!
 //! The record of a user who has nothing waiting is kept until the table is full ([`idle`]), so that nobody comes back
@@ -23,13 +24,15 @@
 mod idle;
 mod lanes;
 mod pace;
+mod rates;
+mod sites;
 #[cfg(test)]
 mod tests;
 
 pub use lanes::LaneUsers;
+pub use rates::{CircuitRates, LEVELS, Site};
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use narrows_flow::Coarse;
 use narrows_lists::{Arena as _, Chains, NIL, Slab, chained, prefetch};
@@ -39,12 +42,10 @@ use narrows_wire::FlowKey;
 
 use self::idle::Idle;
 use self::pace::Pace;
+use self::sites::{Sites, Standing};
 use crate::deficit::{Carry, DeficitScheduler, Place, Step, Terms, Turn, member};
 use crate::new_flows::NewShare;
 use crate::{Packet, Ppm};
-
-/// The rates of circuits in one direction, by number; `None` for no limit.
-pub type CircuitRates = Arc<[Option<Rate>]>;
 
 /// The part of a quantum, as its inverse, by which each turn of a user that is ahead of its share is smaller: it sits
 /// out one turn in so many. Paid by whole turns, a third of QUIC's objects stall above 5 s
@@ -77,7 +78,7 @@ pub struct UserState<S> {
     aside: bool,
     /// Whether it has sent something itself.
     heard: bool,
-    /// Whether `pace` has a rate.
+    /// Whether `pace` has a rate, or the user hangs at a site.
     rated: bool,
     /// Whether `rests` holds.
     noted: bool,
@@ -85,6 +86,9 @@ pub struct UserState<S> {
     pub lists: S,
     chain: u32,
     pace: Pace,
+    /// Site that the user hangs at; [`NIL`] for none.
+    site: u32,
+    standing: Standing,
     /// Time up to which its share has paid for the packets without data that went before others.
     control_until: Instant,
 }
@@ -139,9 +143,33 @@ impl<S> UserState<S> {
         }
     }
 
-    fn pay(&mut self, now: Instant, cost: i32) {
+    fn pay(&mut self, now: Instant, cost: i32, sites: &mut Sites) {
         if self.rated {
             self.pace.pay(now, cost);
+            let booked = self.booked();
+            if booked > cost {
+                self.standing = Standing::Admitted(booked - cost);
+            } else if self.site != NIL {
+                self.standing = Standing::Free;
+                sites.pay(now, self.site, cost, booked);
+            }
+        }
+    }
+
+    /// Bytes that are booked for the user with its site.
+    const fn booked(&self) -> i32 {
+        match self.standing {
+            Standing::Admitted(left) => left,
+            Standing::Free | Standing::Waits => 0,
+        }
+    }
+
+    /// Gives back what is left of a turn that was booked.
+    fn end_turn(&mut self, now: Instant, sites: &mut Sites) {
+        let booked = self.booked();
+        if booked > 0 {
+            self.standing = Standing::Free;
+            sites.pay(now, self.site, 0, booked);
         }
     }
 }
@@ -167,6 +195,7 @@ pub struct Users<S> {
     /// Users who wait for their rates, by when they may go on.
     aside: BTreeSet<(Instant, u32)>,
     rates: CircuitRates,
+    sites: Sites,
     /// Whether any user has been heard: where nothing is, the other direction is not seen.
     heard: bool,
     serving: Serving,
@@ -192,7 +221,8 @@ impl<S> Users<S> {
             order: DeficitScheduler::EMPTY,
             new_share: NewShare::new(link, new_share),
             aside: BTreeSet::new(),
-            rates: Arc::default(),
+            rates: CircuitRates::default(),
+            sites: Sites::default(),
             heard: false,
             serving: Serving { user: NIL, place: Place::Idle },
             fullest: NIL,
@@ -233,6 +263,8 @@ impl<S> Users<S> {
             lists,
             chain: NIL,
             pace: Pace::default(),
+            site: NIL,
+            standing: Standing::Free,
             control_until: Instant::ZERO,
         });
         let bucket = self.bucket(user);
@@ -302,7 +334,7 @@ impl<S> Users<S> {
 
     /// Users who have packets waiting, or linger.
     pub fn with_packets(&self) -> usize {
-        self.waiting() + self.aside.len()
+        self.waiting() + self.aside.len() + self.sites.waiting()
     }
 
     /// Puts a user with nothing waiting until now at the end of a list.
@@ -322,11 +354,17 @@ impl<S> Users<S> {
             return;
         }
         self.idle.note(self.now, user, state);
-        if core::mem::take(&mut state.aside) {
+        if state.standing == Standing::Waits {
+            let site = state.site;
+            state.standing = Standing::Free;
+            self.sites.leave(&mut self.slab, site, user);
+            self.slab.at_mut(user).turn.dismiss();
+        } else if core::mem::take(&mut state.aside) {
             let due = state.pace.paid_until();
             state.turn.dismiss();
             self.aside.remove(&(due, user));
         } else {
+            state.end_turn(self.now, &mut self.sites);
             self.order.leave(&mut self.slab, user);
         }
         self.idle.tidy_up(&self.slab);
@@ -343,12 +381,14 @@ impl<S> Users<S> {
 
     /// Anybody in a list.
     pub fn anybody(&self) -> Option<u32> {
-        self.order.anybody().or_else(|| self.aside.first().map(|first| first.1))
+        let aside = || self.aside.first().map(|first| first.1);
+        self.order.anybody().or_else(aside).or_else(|| self.sites.anybody())
     }
 
     /// The user that is served last.
     pub fn last(&self) -> Option<u32> {
-        self.aside.last().map(|last| last.1).or_else(|| self.order.last())
+        let aside = self.aside.last().map(|last| last.1);
+        aside.or_else(|| self.sites.anybody()).or_else(|| self.order.last())
     }
 
     /// The user to be served. `need` says what an old one must have in hand for its next packet: 1 where a packet may
@@ -358,14 +398,21 @@ impl<S> Users<S> {
         self.come_back(now);
         let terms = Terms { quantum, carry: self.carry, share: self.new_share };
         loop {
+            while let Some(user) = self.sites.admit(&mut self.slab, now, quantum) {
+                self.slab.at_mut(user).standing = Standing::Admitted(quantum);
+                self.order.resume(&mut self.slab, user);
+            }
             let first = self.order.first(&self.slab, self.new_share)?;
             let state = self.slab.at_mut(first);
-            if state.rated && state.pace.paid_until() > now {
+            if state.rated && state.pace.rate().is_some() && state.pace.paid_until() > now {
+                state.end_turn(now, &mut self.sites);
                 self.put_aside(first);
                 continue;
             }
+            let sited = state.rated && state.site != NIL;
             let (place, left) = (state.turn.place(), state.turn.deficit);
             match self.order.step(&mut self.slab, first, &terms, || need(first)) {
+                Step::Serve if sited && !self.begins_turn(now, first, quantum) => continue,
                 Step::Serve => {
                     self.serving = Serving { user: first, place };
                     return Some(first);
@@ -381,6 +428,9 @@ impl<S> Users<S> {
                         state.pay_back_in_turn(quantum);
                     }
                 }
+            }
+            if sited {
+                self.ends_turn(now, first);
             }
         }
     }
@@ -403,7 +453,7 @@ impl<S> Users<S> {
         let Serving { user, place } = self.serving;
         let state = self.slab.get_mut(user)?;
         sent(state);
-        state.pay(now, cost);
+        state.pay(now, cost, &mut self.sites);
         self.order.charge(&mut state.turn, self.new_share, place, cost);
         Some(state.flows)
     }
@@ -414,7 +464,7 @@ impl<S> Users<S> {
         let state = self.slab.at_mut(user);
         state.owe_what_exceeded_its_credit();
         let credit = wanted.min(most - state.ahead);
-        if credit <= 0 || state.aside {
+        if credit <= 0 || state.aside || state.standing == Standing::Waits {
             return false;
         }
         state.turn.credit = state.turn.credit.max(0) + credit;
@@ -492,18 +542,41 @@ impl<S> Users<S> {
         state.control_until = state.control_until.max(now - CONTROL_SAVED) + time;
     }
 
-    /// Sets the rates of circuits. Whoever stands aside is judged anew.
+    /// Sets the rates of circuits and sites. Whoever has another rate now is judged anew, and nobody else: rates may
+    /// come often, and what is owed stays owed.
     pub fn set_rates(&mut self, rates: CircuitRates) {
+        let same_sites = rates.sites() == self.rates.sites();
         self.rates = rates;
         for at in 0..self.slab.places() as u32 {
-            if self.slab.get(at).is_some() {
-                self.set_rate(at);
+            let Some(state) = self.slab.get(at) else { continue };
+            let (before, site, due) = (state.pace.rate(), state.site, state.pace.paid_until());
+            let (aside, waits) = (state.aside, state.standing == Standing::Waits);
+            self.set_rate(at);
+            let state = self.slab.at_mut(at);
+            if state.pace.rate() != before {
+                // Its debt was reckoned at its old rate.
+                state.pace.forgive();
+                if aside {
+                    self.aside.remove(&(due, at));
+                    self.back(at);
+                }
+            }
+            if same_sites && self.slab.at(at).site == site {
+                continue;
+            }
+            if waits {
+                self.sites.leave(&mut self.slab, site, at);
+                self.order.resume(&mut self.slab, at);
+            }
+            let state = self.slab.at_mut(at);
+            let booked = state.booked();
+            state.standing = Standing::Free;
+            if booked > 0 {
+                self.sites.pay(self.now, site, 0, booked);
             }
         }
-        while let Some((_, user)) = self.aside.pop_first() {
-            // Its debt was reckoned at its old rate.
-            self.slab.at_mut(user).pace.forgive();
-            self.back(user);
+        if !same_sites {
+            self.sites = Sites::new(self.rates.sites());
         }
     }
 
@@ -515,16 +588,19 @@ impl<S> Users<S> {
     /// Looks up the rate of one user.
     fn set_rate(&mut self, at: u32) {
         let state = self.slab.at_mut(at);
-        let rate = state.user.as_circuit().and_then(|id| *self.rates.get(id.0 as usize)?);
-        state.pace.set_rate(rate);
-        state.rated = state.pace.rate().is_some();
+        state.pace.set_rate(self.rates.of(state.user));
+        state.site = self.rates.site(state.user).unwrap_or(NIL);
+        state.rated = state.pace.rate().is_some() || state.site != NIL;
     }
 
     /// Has the user pay for a packet that is served outside the lists.
     pub fn pay(&mut self, now: Instant, user: u32, cost: i32) {
         let Some(state) = self.slab.get_mut(user) else { return };
         let (aside, before) = (state.aside, state.pace.paid_until());
-        state.pay(now, cost);
+        state.pace.pay(now, cost);
+        if state.site != NIL {
+            self.sites.pay(now, state.site, cost, 0);
+        }
         let after = state.pace.paid_until();
         if aside && self.aside.remove(&(before, user)) {
             self.aside.insert((after, user));
@@ -536,7 +612,40 @@ impl<S> Users<S> {
         if self.waiting() > 0 {
             return Some(now);
         }
-        self.aside.first().map(|(due, _)| (*due).max(now))
+        let aside = self.aside.first().map(|first| first.0);
+        aside.into_iter().chain(self.sites.next()).min().map(|due| due.max(now))
+    }
+
+    /// Whether a user that hangs at a site may send: it has begun its turn, or begins it now. Any other one waits.
+    fn begins_turn(&mut self, now: Instant, user: u32, quantum: i32) -> bool {
+        let state = self.slab.at_mut(user);
+        if state.standing != Standing::Free {
+            return true;
+        }
+        let free = self.sites.is_free(now, state.site);
+        if free {
+            state.standing = Standing::Admitted(quantum);
+            self.sites.book(now, state.site, quantum);
+        } else {
+            self.wait_at_site(now, user);
+        }
+        free
+    }
+
+    /// Ends the turn of a user at its site, once it has been given the quantum of its next one. It waits for that where
+    /// it has to; with a debt of more than a quantum that turn has no packet either.
+    fn ends_turn(&mut self, now: Instant, user: u32) {
+        self.slab.at_mut(user).end_turn(now, &mut self.sites);
+        if !self.sites.is_free(now, self.slab.at(user).site) {
+            self.wait_at_site(now, user);
+        }
+    }
+
+    fn wait_at_site(&mut self, now: Instant, user: u32) {
+        self.slab.at_mut(user).standing = Standing::Waits;
+        self.order.suspend(&mut self.slab, user);
+        let site = self.slab.at(user).site;
+        self.sites.wait(&mut self.slab, now, site, user);
     }
 
     /// Takes a user with nothing to pay with out of its list until it has.

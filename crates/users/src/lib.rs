@@ -19,15 +19,18 @@ mod link;
 mod newcomers;
 mod prefix;
 mod rows;
+mod text;
+mod told;
 mod user;
 
-pub use circuits::{Circuit, Circuits, Rates, Registry};
+pub use circuits::{Circuit, CircuitFile, Circuits, Rates, Registry};
 pub use hosts::{UserHosts, UserRoute};
 pub use leases::{Leases, host_name};
 pub use link::{Learned, LinkAddress, Mac};
 pub use newcomers::Newcomers;
 pub use prefix::{Prefix, PrefixTable};
-pub use rows::CircuitError;
+pub use rows::{CircuitError, Effect, Remark};
+pub use told::{Change, Told};
 pub use user::{CircuitId, Side, User, UserRule};
 
 /// The example of the README is compiled and run.

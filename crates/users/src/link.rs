@@ -11,15 +11,25 @@ pub struct Mac(pub [u8; 6]);
 impl FromStr for Mac {
     type Err = String;
 
+    /// Reads twelve hexadecimal digits, in whatever groups a vendor writes them (`02:00:5e:10:00:01`,
+    /// `02-00-5E-10-00-01`, `0200.5e10.0001`, `02005E-100001`, `02005e100001`), or six numbers with colons between,
+    /// without leading zeros, as BSD writes them.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is no MAC address: expected one as 02:00:5e:10:00:01");
-        let mut mac = [0; 6];
-        let mut parts = text.split([':', '-']);
-        for byte in &mut mac {
-            let part = parts.next().filter(|p| p.len() == 2).ok_or_else(wrong)?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
+        let groups: Vec<&str> = text.split([':', '-', '.', ' ']).collect();
+        let alike = groups.iter().all(|group| group.len() == groups[0].len());
+        let in_bytes = groups.len() == 6 && groups.iter().all(|group| (1..=2).contains(&group.len()));
+        let digits = match groups.len() {
+            1 | 2 | 3 | 6 if alike && !in_bytes => groups.concat(),
+            6 if in_bytes => groups.iter().map(|group| format!("{group:0>2}")).collect(),
+            _ => return Err(wrong()),
+        };
+        if digits.len() != 12 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(wrong());
         }
-        if parts.next().is_some() { Err(wrong()) } else { Ok(Self(mac)) }
+        let bits = u64::from_str_radix(&digits, 16).map_err(|_| wrong())?;
+        let [_, _, mac @ ..] = bits.to_be_bytes();
+        Ok(Self(mac))
     }
 }
 
@@ -117,8 +127,28 @@ mod tests {
     fn mac_addresses() {
         let mac: Mac = "02:00:5E:10:00:ff".parse().unwrap();
         assert_eq!((mac.0, mac.to_string()), ([2, 0, 0x5e, 0x10, 0, 0xff], "02:00:5e:10:00:ff".to_owned()));
-        assert_eq!("02-00-5e-10-00-ff".parse(), Ok(mac));
-        for wrong in ["", "02:00:5e:10:00", "02:00:5e:10:00:ff:00", "02:00:5e:10:00:fg", "2:0:5e:10:0:ff"] {
+        for same in [
+            "02-00-5e-10-00-ff",
+            "02 00 5e 10 00 ff",
+            "0200.5e10.00FF",
+            "0200-5e10-00ff",
+            "02005e-1000ff",
+            "02005E1000FF",
+            "2:0:5e:10:0:ff",
+        ] {
+            assert_eq!(same.parse(), Ok(mac), "{same}");
+        }
+        for wrong in [
+            "",
+            "02:00:5e:10:00",
+            "02:00:5e:10:00:ff:00",
+            "02:00:5e:10:00:fg",
+            "0200:5e10:0",
+            "+2:00:5e:10:00:ff",
+            "alice@isp",
+            "2001:db8::1",
+            "100.64.0.1",
+        ] {
             assert!(wrong.parse::<Mac>().unwrap_err().contains("expected one as"), "{wrong}");
         }
     }

@@ -1,7 +1,7 @@
 //! Table of prefixes: finds the longest that an address belongs to.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
 /// Addresses that begin with the same bits, as `10.0.0.0/8` or `2001:db8::/32`; an address alone is all its bits.
@@ -37,6 +37,12 @@ impl Prefix {
         self.bits >= 96 && self.first >> 32 == 0xffff
     }
 
+    /// Whether it is the one address that nobody has, `0.0.0.0` or `::`.
+    #[must_use]
+    pub const fn is_unspecified(self) -> bool {
+        self.bits == 128 && (self.first == 0 || self.first == 0xffff << 32)
+    }
+
     /// First address, as a flow's key keeps it, and the number of its 128 bits that count.
     #[must_use]
     pub const fn parts(self) -> (u128, u8) {
@@ -64,7 +70,15 @@ impl FromStr for Prefix {
         let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a.trim(), Some(b.trim())));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), str::parse::<u8>).map_err(|_| wrong())?;
+        // A netmask, as routers show it: 10.0.0.0/255.255.255.0.
+        let mask = |text: &str| text.parse::<Ipv4Addr>().ok().filter(|_| address.is_ipv4());
+        let bits = match bits.map(|text| (text, mask(text))) {
+            None => most,
+            Some((_, Some(mask))) if mask.to_bits().leading_ones() == mask.to_bits().count_ones() => {
+                mask.to_bits().count_ones() as u8
+            }
+            Some((text, _)) => text.parse().map_err(|_| wrong())?,
+        };
         if bits > most {
             return Err(wrong());
         }
@@ -233,7 +247,17 @@ mod tests {
             assert_eq!(text.parse::<Prefix>().unwrap().to_string(), text);
         }
         assert_eq!("10.1.2.3/8".parse::<Prefix>().unwrap().to_string(), "10.0.0.0/8");
-        for wrong in ["", "10.0.0", "10.0.0.0/33", "2001:db8::/129", "10.0.0.0/x", "lan0"] {
+        assert_eq!("10.1.2.3/255.255.0.0".parse::<Prefix>().unwrap().to_string(), "10.1.0.0/16");
+        for wrong in [
+            "",
+            "10.0.0",
+            "10.0.0.0/33",
+            "10.0.0.0/255.0.255.0",
+            "::/255.0.0.0",
+            "2001:db8::/129",
+            "10.0.0.0/x",
+            "lan0",
+        ] {
             assert!(wrong.parse::<Prefix>().unwrap_err().contains("expected one as"), "{wrong}");
         }
     }

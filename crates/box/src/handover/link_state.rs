@@ -19,7 +19,7 @@ use crate::sight::Mark;
 
 /// Number of the format in which a box tells what it knows. Any change of what is told raises it: the bytes do not
 /// describe themselves. A test notices a change of their length.
-pub const FORMAT: u32 = 9;
+pub const FORMAT: u32 = 10;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Waiting {
@@ -90,6 +90,8 @@ struct Lane {
 pub struct LinkState {
     /// The back end's numbers.
     pub numbers: Vec<u32>,
+    /// Lines in which circuits were told.
+    pub told: Vec<String>,
     lanes: [Lane; 2],
 }
 
@@ -109,14 +111,14 @@ impl fmt::Display for LinkState {
 impl LinkState {
     /// Form of `state` that is told.
     #[must_use]
-    pub fn of(state: &EngineState<HeldPacket>, numbers: Vec<u32>) -> Self {
+    pub fn of(state: &EngineState<HeldPacket>, numbers: Vec<u32>, told: Vec<String>) -> Self {
         let lane = |lane: &LaneState<HeldPacket>| Lane {
             knowledge: lane.knowledge.clone(),
             free_at: lane.free_at,
             waiting: lane.waiting.iter().map(Waiting::from).collect(),
             held: lane.held.iter().map(Waiting::from).collect(),
         };
-        Self { numbers, lanes: state.each_ref().map(lane) }
+        Self { numbers, told, lanes: state.each_ref().map(lane) }
     }
 
     /// State of the link that the other process told.
@@ -202,7 +204,8 @@ mod tests {
             waiting: [packet(id), packet(id + 1)].into(),
             held: vec![packet(id + 2)],
         };
-        let state = LinkState::of(&[lane(1), lane(11)], vec![40, 5, 6]);
+        let state =
+            LinkState::of(&[lane(1), lane(11)], vec![40, 5, 6], vec!["circuit a 10.0.0.1".to_owned()]);
         let (a, b) = UnixStream::pair().unwrap();
         let memory = state.in_memory().unwrap();
         rights::send(&a, b"link\n", &[memory.as_fd(), a.as_fd()]).unwrap();

@@ -42,7 +42,7 @@ impl<C: Channel> Live<C> {
     ) -> anyhow::Result<bool> {
         let state = self.engine.take_apart(now(), &mut self.channel).context("what waits cannot be told")?;
         let (fds, numbers) = self.channel.hand_over();
-        match Handed::new(&LinkState::of(&state, numbers), &fds) {
+        match Handed::new(&LinkState::of(&state, numbers, self.users.told()), &fds) {
             Ok(handed) => drop(answer.send(handed)),
             Err(error) => {
                 tell(Notice::Warning(format!("another process could not take over: {error:#}")));

@@ -1,6 +1,7 @@
 //! Whether packets that wait leave. A loop that turns and sends nothing is no life: a discipline keeps what it has, and
 //! its link is a black hole.
 
+use narrows_qdisc::CircuitRates;
 use narrows_units::{Duration, Instant, Rate};
 
 /// Time that packets may wait beside the link's own: a rate is found anew, or a machine stands still for a while.
@@ -29,9 +30,9 @@ impl Progress {
     }
 }
 
-/// Finds the lowest of a link's rate and those of circuits on it.
-pub fn lowest(link: Rate, circuits: &[Option<Rate>]) -> Rate {
-    circuits.iter().flatten().fold(link, |lowest, rate| lowest.min(*rate))
+/// Finds the lowest of a link's rate and those of circuits and sites on it.
+pub fn lowest(link: Rate, circuits: &CircuitRates) -> Rate {
+    circuits.lowest().map_or(link, |lowest| lowest.min(link))
 }
 
 #[cfg(test)]
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn the_slowest_circuit_has_its_time() {
         let rate = Rate::from_kbps;
-        assert_eq!(lowest(rate(600), &[None, Some(rate(8)), Some(rate(900))]), rate(8));
-        assert_eq!(lowest(rate(600), &[]), rate(600));
+        assert_eq!(lowest(rate(600), &[None, Some(rate(8)), Some(rate(900))].into()), rate(8));
+        assert_eq!(lowest(rate(600), &CircuitRates::default()), rate(600));
     }
 }

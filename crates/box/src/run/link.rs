@@ -347,7 +347,7 @@ fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -
             let mut live = Live::new(tables, channel, publisher, monitor, watched);
             let left = part.flows.as_mut().and_then(FlowsFile::take);
             let given = left.map_or(Ok(()), |left| live.resume(left.map(LaneState::of_knowledge)));
-            let _ = part.reached.send(given.and_then(|()| live.listen_for_rates()));
+            let _ = part.reached.send(given.and_then(|()| live.listen_for_news()));
             live
         }
         Opened::Later(open) => {
@@ -355,12 +355,13 @@ fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -
             let Ok(Begin::With(state, fds)) = part.begin.recv() else { return Ok(()) };
             let resumed = open(fds, &state.numbers).and_then(|channel| {
                 let mut live = Live::new(tables, channel, publisher, monitor, watched);
+                live.take_told(&state.told);
                 live.resume(state.state()).map(|()| live)
             });
             let (told, live) = resumed.map_or_else(|error| (Err(error), None), |live| (Ok(()), Some(live)));
             let _ = part.reached.send(told);
             let (Some(mut live), Ok(Begin::Go)) = (live, part.begin.recv()) else { return Ok(()) };
-            if let Err(error) = live.listen_for_rates() {
+            if let Err(error) = live.listen_for_news() {
                 part.voice.say(Notice::Warning(format!("{error:#}")));
             }
             live

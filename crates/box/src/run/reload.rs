@@ -87,6 +87,7 @@ impl Process<'_> {
             changed.join("; ")
         };
         tell(Notice::Message(format!("settings reloaded: {changed}")));
+        fixed.extend(self.remarks());
         fixed
     }
 }

@@ -1,6 +1,7 @@
 //! Links of a box, from flags and a file: one or several, each with one or several interfaces of the users.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 
@@ -15,10 +16,20 @@ fn interface(name: &Option<String>, key: &str, whose: &str) -> anyhow::Result<St
         None | Some("") => {
             bail!("no interface is given as {key}: expected the name of the {whose} interface")
         }
+        // As `ip link` prints it, with the interface that it lies upon or its other end.
+        Some(n) if n.contains('@') => {
+            let name = n.split('@').next().unwrap_or_default();
+            bail!("{key} = '{n}': ip link prints it so; the name is the part before the @: {key} = '{name}'")
+        }
+        Some(n) if n.len() > 15 => {
+            let letters = n.chars().count();
+            bail!(
+                "{key} = '{n}': expected the name of an interface, which has at most 15 letters; these are {letters}"
+            )
+        }
         // The kernel takes such names only (dev_valid_name); fewer here, as some would split a rule in two.
         Some(n)
-            if n.len() > 15
-                || n.contains(['/', ':', '"', '\\', '+', '*', '!'])
+            if n.contains(['/', ':', '"', '\\', '+', '*', '!'])
                 || n.contains(char::is_whitespace)
                 || n.starts_with('-') =>
         {
@@ -148,8 +159,14 @@ fn settle(flags: &Options, mut file: Options) -> anyhow::Result<Vec<Settings>> {
 /// Checks everything, the file of circuits included.
 fn whole(options: &Options) -> anyhow::Result<Settings> {
     let mut settings = options.settle()?;
+    let strict = options.strict.unwrap_or(false);
     if let Some(path) = &options.circuits {
-        settings.circuits = users::read(path)?;
+        settings.circuits = Arc::new(users::read(path, strict)?);
+    }
+    if let Some(path) = &options.sites {
+        settings.sites = Arc::new(users::read_sites(path, strict)?);
+        let lost = users::at_no_site(&settings.circuits, &settings.sites);
+        ensure!(!strict || lost.is_none(), "{}", lost.unwrap_or_default());
     }
     Ok(settings)
 }
@@ -203,6 +220,9 @@ fn clash(one: &Settings, other: &Settings) -> Option<String> {
             "queue = {b}: link {name} has {a} and {}: expected others, or none for free ones",
             a + 1
         ));
+    }
+    if one.circuits_from.is_some() && one.circuits_from == other.circuits_from {
+        return Some(format!("circuits_from: link {name} listens at this socket: expected another"));
     }
     match (&one.rate_from, &other.rate_from) {
         (Some(RateFrom::Socket(a)), Some(RateFrom::Socket(b))) if a == b => {
@@ -288,6 +308,26 @@ mod tests {
         assert!(named.contains("[[link]]"), "{named}");
         let error = links("lan = ['a', 3]\nwan = 'b'\n").unwrap_err().to_string();
         assert!(error.contains("a list of names"), "{error}");
+    }
+
+    #[test]
+    fn names_as_ip_link_prints_them() {
+        let read = |name: &str| interface(&Some(name.to_owned()), "wan", "wide network's");
+        for name in ["eth0.2", "br-lan.20", "pppoe-wan", "enp4s0f0np0", "enx0123456789ab", "wg0"] {
+            assert_eq!(read(name).unwrap(), name);
+        }
+        for (name, remedy) in [
+            (
+                "eth0.7@eth0",
+                "wan = 'eth0.7@eth0': ip link prints it so; the name is the part before the @: wan = 'eth0.7'",
+            ),
+            ("veth1@if3", "wan = 'veth1'"),
+            ("wlan0-far-too-long", "at most 15 letters; these are 18"),
+            ("eth0:1", "expected the name of an interface"),
+        ] {
+            let error = read(name).unwrap_err().to_string();
+            assert!(error.contains(remedy), "{error}");
+        }
     }
 
     #[test]

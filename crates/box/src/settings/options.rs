@@ -15,6 +15,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::{BackendKind, NamedSpec, Settings};
+use crate::circuits_from::CircuitsFrom;
 use crate::rate_from::RateFrom;
 use crate::rules::Filter;
 
@@ -164,14 +165,39 @@ macro_rules! natives {
 }
 
 texts! {
-    LinkRate, r#""600kbit""#;
     NamedSpec, r#""taq""#;
     BackendKind, r#""nfqueue""#;
     Filter, r#""nft""#;
     RateFrom, r#""/run/modem/rate""#;
-    Rate, r#""600kbit""#;
+    CircuitsFrom, r#""unix:/run/narrows/circuits.sock""#;
     Framing, r#""atm""#;
 }
+
+/// Rates: text in TOML too. A number is refused as the same text is, with the unit that it lacks.
+macro_rules! rates {
+    ($($kind:ty),*) => {$(
+        impl Value for $kind {
+            const SHAPE: Shape = Shape::Text;
+            fn read(text: &OsStr, _: Option<Self>) -> Result<Self, String> {
+                parsed(text)
+            }
+            fn from_toml<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = match toml::Value::deserialize(d)? {
+                    toml::Value::String(text) => text,
+                    toml::Value::Integer(number) => number.to_string(),
+                    toml::Value::Float(number) => number.to_string(),
+                    other => {
+                        let expected = r#"expected text in quotation marks, as "600kbit""#;
+                        return Err(Error::custom(format!("{other}: {expected}")));
+                    }
+                };
+                text.parse().map_err(Error::custom)
+            }
+        }
+    )*};
+}
+
+rates!(LinkRate, Rate);
 
 natives! {
     String: Text, "text in quotation marks", parsed;
@@ -352,6 +378,19 @@ options! {
         "Directory in which the box notes what it changed on this machine";
     circuits: PathBuf, "FILE" [] Link live
         "File of users with names and rates, in the columns of ShapedDevices.csv; read again on SIGHUP";
+    circuits_from: CircuitsFrom, "SOCKET" [] Link restart
+        "Socket on which another program tells circuits in lines as \"circuit NAME ADDRESS DOWN UP\" and \"gone NAME\", \
+         as unix:/run/narrows/circuits.sock; each line is answered with one";
+    default_down: Rate, "RATE" [] Link live
+        "Rate down of each user who is in no circuit; without it such a user has a share of the link";
+    default_up: Rate, "RATE" [] Link live
+        "Rate up of each user who is in no circuit; without it such a user has a share of the link";
+    sites: PathBuf, "FILE" [] Link live
+        "File of sites with rates, at which circuits hang by their Parent Node, like network.json of LibreQoS; read \
+         again on SIGHUP";
+    strict: bool, "" [] Link live
+        "Refuse files of circuits and sites in which anything cannot be used as it is; by default such a row is left \
+         out and told";
     leases: PathBuf, "FILE" [] Link live
         "File of DHCP leases (dnsmasq or ISC dhcpd) that names users in status and pages; read again when it changes";
     user: String, "NAME" ["narrows, where there is such a user"] Process restart
@@ -497,7 +536,7 @@ mod tests {
     fn a_flag_reads_as_the_file_does() {
         let words = |name: &str| match name {
             "lan" => "lan0,lan1",
-            "down" | "up" | "rate_min" | "rate_max" => "600kbit",
+            "down" | "up" | "rate_min" | "rate_max" | "default_down" | "default_up" => "600kbit",
             "discipline" | "down_discipline" | "up_discipline" => "fifo:30",
             "overhead" | "mpu" | "queue" => "40",
             "framing" => "atm",

@@ -20,6 +20,7 @@ mod overrun;
 mod page;
 mod process;
 mod prometheus;
+mod radius;
 mod room;
 mod sight;
 mod soak;

@@ -26,6 +26,9 @@ pub struct CheckArgs {
     /// Settings file, in TOML
     #[arg(value_name = "FILE")]
     config: PathBuf,
+    /// Refuse a file of circuits in which any row cannot be used as it is
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Flags of a box.
@@ -124,7 +127,8 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
 
 /// Runs `narrows check`: success if nothing is wrong.
 pub fn check(args: CheckArgs) -> anyhow::Result<u8> {
-    let found = live::check(&Source { config: Some(args.config), ..Source::default() })?;
+    let flags = Options { strict: args.strict.then_some(true), ..Options::default() };
+    let found = live::check(&Source { flags, config: Some(args.config), ..Source::default() })?;
     found.means.iter().for_each(|line| println!("{line}"));
     found.doubtful.iter().for_each(|line| println!("CHECK  {line}"));
     found.wrong.iter().for_each(|line| println!("WRONG  {line}"));

@@ -49,6 +49,13 @@ impl Pace {
         }
     }
 
+    /// Counts `bytes` that were counted as sent, and were not.
+    pub fn give_back(&mut self, bytes: i32) {
+        if let Some(rate) = self.rate() {
+            self.paid_until = self.paid_until - rate.time_to_send(Bytes(u64::from(bytes.unsigned_abs())));
+        }
+    }
+
     /// Counts all that was sent as paid for.
     pub const fn forgive(&mut self) {
         self.paid_until = Instant::ZERO;

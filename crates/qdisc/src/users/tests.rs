@@ -161,7 +161,7 @@ fn the_fullest_is_followed() {
 #[test]
 fn who_has_not_paid_stands_aside_and_says_until_when() {
     let mut q = users(16, Carry::Forget);
-    q.set_rates(vec![Some(Rate::from_kbps(80))].into());
+    q.set_rates([Some(Rate::from_kbps(80))].into());
     let slow = waiting(&mut q, User::circuit(CircuitId(0)), Place::Old, 0, 90_000);
     let other = waiting(&mut q, user(1), Place::Old, 0, 1000);
     assert_eq!(q.at(slow).rate(), Some(Rate::from_kbps(80)));
@@ -182,10 +182,10 @@ fn who_has_not_paid_stands_aside_and_says_until_when() {
     );
     // Without a limit nothing is owed.
     assert_eq!(serve(&mut q, due, 1000), None);
-    q.set_rates(vec![None].into());
+    q.set_rates([None].into());
     assert_eq!(serve(&mut q, due, 1000), Some(slow));
     // One that leaves while aside is nowhere.
-    q.set_rates(vec![Some(Rate::from_kbps(8))].into());
+    q.set_rates([Some(Rate::from_kbps(8))].into());
     while serve(&mut q, due, 4000).is_some() {}
     assert_eq!((q.waiting(), q.with_packets()), (0, 1));
     q.leave(slow);
@@ -193,4 +193,160 @@ fn who_has_not_paid_stands_aside_and_says_until_when() {
         (q.with_packets(), q.next_ready(due), q.find(User::circuit(CircuitId(0)))),
         (0, None, Some(slow))
     );
+}
+
+/// By hand: a site of 80 kbit/s is 10 bytes a millisecond, and a turn of 1000 bytes is 100 ms.
+#[test]
+fn users_of_a_site_wait_for_it_and_go_on_in_turn() {
+    let mut q = users(16, Carry::Forget);
+    let site = Site { rate: Some(Rate::from_kbps(80)), above: None };
+    q.set_rates(CircuitRates::new([None; 3]).with_sites(&[site], [Some(0); 3].to_vec()));
+    let of = |n| User::circuit(CircuitId(n));
+    let here: Vec<_> = (0..3).map(|n| waiting(&mut q, of(n), Place::Old, 0, 0)).collect();
+    let other = waiting(&mut q, user(1), Place::Old, 0, 0);
+    // 50 ms and 3028 bytes are saved, so three and a half turns go at once; then all three wait, and the other does not.
+    let mut order: Vec<_> = (0..10).filter_map(|_| serve(&mut q, at(1000), 1000)).collect();
+    assert_eq!(order.iter().filter(|at| **at != other).count(), 4, "{order:?}");
+    assert_eq!((q.waiting(), q.with_packets(), q.next_ready(at(1000))), (1, 4, Some(at(1000))));
+    q.leave(other);
+    // 352.8 ms were saved, and 400 are sent.
+    let due = at(1000) + Duration::from_micros(47_200);
+    assert_eq!((serve(&mut q, at(1001), 1000), q.next_ready(at(1001))), (None, Some(due)));
+    order.clear();
+    for nth in 0..6 {
+        let now = due + Duration::from_millis(100 * nth);
+        assert_eq!(q.next_ready(at(1001)), Some(now));
+        order.extend(serve(&mut q, now, 1000));
+        assert_eq!(serve(&mut q, now, 1000), None);
+    }
+    let mut sorted = order[..3].to_vec();
+    sorted.sort_unstable();
+    assert_eq!((&sorted, &order[3..]), (&here, &order[..3]), "each once in a round: {order:?}");
+    // The rest of a turn that is not used up is given back: the next user need not wait for it.
+    let now = due + Duration::from_millis(600);
+    let brief = serve(&mut q, now, 200).unwrap();
+    q.leave(brief);
+    assert_eq!((serve(&mut q, now, 1000), q.next_ready(now)), (None, Some(now + Duration::from_millis(20))));
+    // Whoever leaves while waiting is nowhere, and without sites nobody waits.
+    q.leave(here[usize::from(brief == here[0])]);
+    assert_eq!(q.with_packets(), 1);
+    q.set_rates(CircuitRates::default());
+    assert_eq!((q.waiting(), q.with_packets(), q.next_ready(now)), (1, 1, Some(now)));
+}
+
+/// Any order of events in trees of sites: who waits is counted, everybody is served in the end, and no site sends more
+/// than its rate.
+#[test]
+fn nobody_is_lost_at_sites_whatever_happens() {
+    let mut state = 3_u64;
+    let mut roll = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    for run in 0..60 {
+        let mut q = users(64, if run % 2 == 0 { Carry::Forget } else { Carry::Keep });
+        let rates = |roll: &mut dyn FnMut(u64) -> u64| {
+            let kbps = |n: u64| (n > 0).then(|| Rate::from_kbps(50 * n));
+            let site = |at: u32| Site {
+                rate: kbps(roll(6)),
+                above: (at > 0 && roll(3) > 0).then(|| roll(u64::from(at)) as u32),
+            };
+            let sites: Vec<_> = (0..8)
+                .map({
+                    let mut site = site;
+                    move |at| site(at)
+                })
+                .collect();
+            let of: Vec<_> = (0..30).map(|_| (roll(4) > 0).then(|| roll(8) as u32)).collect();
+            let own: Vec<_> = (0..30).map(|_| kbps(roll(4) * roll(2))).collect();
+            CircuitRates::new(own).with_sites(&sites, of)
+        };
+        q.set_rates(rates(&mut roll));
+        let mut now = at(1000);
+        for _ in 0..3000 {
+            match roll(20) {
+                0 => q.set_rates(rates(&mut roll)),
+                1..=4 => now += Duration::from_micros(roll(20_000)),
+                5..=9 => {
+                    let who = User::circuit(CircuitId(roll(33) as u32));
+                    let place = [Place::Old, Place::New, Place::Sparse][roll(3) as usize];
+                    if q.find(who).is_none_or(|at| q.at(at).turn.place() == Place::Idle) {
+                        waiting(&mut q, who, place, 500, 0);
+                    }
+                }
+                10 => {
+                    if let Some(at) = q.anybody() {
+                        q.at_mut(at).unqueued();
+                        q.leave(at);
+                    }
+                }
+                11 => {
+                    if let Some(at) = q.last() {
+                        q.pay(now, at, roll(1500) as i32);
+                        q.credit_new_flow(at, 700, 3000, Place::New);
+                    }
+                }
+                _ => {
+                    if let Some(served) = serve(&mut q, now, 40 + roll(1460) as i32)
+                        && roll(4) == 0
+                    {
+                        q.at_mut(served).unqueued();
+                        q.leave(served);
+                    }
+                }
+            }
+            let standing = |what: Standing| {
+                let all = (0..q.slab.places() as u32).filter_map(|at| q.slab.get(at));
+                all.filter(|state| state.standing == what).count()
+            };
+            assert_eq!(standing(Standing::Waits), q.sites.waiting());
+            assert_eq!(
+                q.with_packets(),
+                (0..q.slab.places() as u32)
+                    .filter_map(|at| q.slab.get(at))
+                    .filter(|state| state.turn.place() != Place::Idle)
+                    .count()
+            );
+        }
+        // Asked when it says, all are served and gone within an hour.
+        let end = now + Duration::from_secs(3600);
+        while let Some(due) = q.next_ready(now) {
+            now = due.max(now + Duration::from_nanos(1));
+            assert!(now < end, "run {run}: {} wait", q.with_packets());
+            while let Some(served) = serve(&mut q, now, 1000) {
+                q.leave(served);
+            }
+        }
+        assert_eq!((q.with_packets(), q.sites.waiting()), (0, 0), "run {run}");
+    }
+}
+
+/// By hand, as max-min fairness has it, in 100 s: three of the north have 200 / 3 kbit/s, the two others of the mast 100
+/// kbit/s each, and who hangs at none has 200 of the link's 600; whatever the size of their packets.
+#[test]
+fn a_tree_of_sites_shares_bytes_and_not_packets() {
+    let mut q = users(16, Carry::Keep);
+    let rate = |kbps| Some(Rate::from_kbps(kbps));
+    let mast = Site { rate: rate(400), above: None };
+    let north = Site { rate: rate(200), above: Some(0) };
+    let south = Site { rate: None, above: Some(0) };
+    let at_sites = [Some(1), Some(1), Some(1), Some(2), Some(0)];
+    q.set_rates(CircuitRates::new([None; 5]).with_sites(&[mast, north, south], at_sites.to_vec()));
+    let circuit = |n| User::circuit(CircuitId(n));
+    let mut all: Vec<_> = (0..5).map(|n| waiting(&mut q, circuit(n), Place::Old, 0, 0)).collect();
+    all.push(waiting(&mut q, user(1), Place::Old, 0, 0));
+    let (mut sent, mut now) = ([0_u64; 6], at(1000));
+    while now < at(101_000) {
+        let Some(next) = q.next(now, 1514, |_| 1) else {
+            now = q.next_ready(now).unwrap();
+            continue;
+        };
+        let who = all.iter().position(|at| *at == next).unwrap();
+        let cost = [1400, 200, 500, 1400, 300, 1000][who];
+        q.charge(now, cost);
+        sent[who] += cost as u64;
+        now += Rate::from_kbps(600).time_to_send(Bytes(cost as u64));
+    }
+    let by_hand = [833_333, 833_333, 833_333, 1_250_000, 1_250_000, 2_500_000];
+    assert!(sent.iter().zip(by_hand).all(|(sent, by_hand)| sent.abs_diff(by_hand) < 5000), "{sent:?}");
 }

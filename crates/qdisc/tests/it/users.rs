@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use narrows_qdisc::{BoxedDiscipline, Packet, Record, Shaper, ShaperConfig, Spec, Verdicts};
-use narrows_qdisc::{Discipline, Manage as _, Qdisc as _};
+use narrows_qdisc::{CircuitRates, Discipline, Manage as _, Qdisc as _, Site};
 use narrows_units::{Bytes, Dscp, Duration, Instant, Rate, SeqNum};
 use narrows_users::{CircuitId, Side, User};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -419,7 +419,10 @@ fn many_flows_with_little_each_push_out_nobody_else() {
 /// be worth while, and with `polls` at random times besides.
 fn departures(spec: &str, polls: bool) -> Vec<(Instant, u64)> {
     let (mut q, mut rng, mut dice): (BoxedDiscipline<Sorted>, _, _) = (build(spec), Rng(7), Rng(9));
-    q.set_circuit_rates(&[Some(Rate::from_kbps(60)), Some(Rate::from_kbps(150)), None].into());
+    let rate = |kbps| Some(Rate::from_kbps(kbps));
+    let all = [Site { rate: rate(200), above: None }, Site { rate: rate(160), above: Some(0) }];
+    let rates = CircuitRates::new([rate(60), rate(150), None]);
+    q.set_circuit_rates(&rates.with_sites(&all, [Some(1), Some(1), Some(0)].to_vec()));
     let (mut now, mut left) = (1_000_000_000, Vec::new());
     let mut take = |q: &mut BoxedDiscipline<Sorted>, at: Instant| {
         left.extend(std::iter::from_fn(|| q.dequeue(at, &mut Vec::new())).map(|p| (at, p.record.id)));
@@ -444,6 +447,98 @@ fn departures(spec: &str, polls: bool) -> Vec<(Instant, u64)> {
         take(&mut q, Instant::from_nanos(now));
     }
     left
+}
+
+/// Bytes that each of six users has in ten seconds, who all want more than they can have: circuits 0 to 4, and one
+/// that is none.
+fn of_six(q: &mut BoxedDiscipline<Sorted>, now: &mut Instant, seq: &mut u32, len: [u32; 6]) -> [u64; 6] {
+    let (mut got, end) = ([0; 6], *now + Duration::from_secs(10));
+    let mut put = |q: &mut BoxedDiscipline<Sorted>, now, who: u32| {
+        let payload = len[who as usize] - 40;
+        *seq += payload;
+        let user = (who < 5).then_some(User::circuit(CircuitId(who)));
+        let record = segment(address(u64::from(who)), 0, *seq, payload);
+        q.enqueue(now, Sorted { record, user }, &mut Vec::new());
+    };
+    if q.backlog().packets == 0 {
+        (0..24).for_each(|n| put(q, *now, n % 6));
+    }
+    while *now < end {
+        while let Some(packet) = q.dequeue(*now, &mut Vec::new()) {
+            let who = packet.circuit().map_or(5, |c| c.0);
+            got[who as usize] += packet.len().get();
+            put(q, *now, who);
+        }
+        *now = q.next_ready(*now).unwrap().max(*now + Duration::from_nanos(1));
+    }
+    got
+}
+
+/// A tree on 600 kbit/s: a mast has 400, and a site below it at most 200 of these.
+fn sites() -> CircuitRates {
+    let rate = |kbps| Some(Rate::from_kbps(kbps));
+    let mast = Site { rate: rate(400), above: None };
+    let north = Site { rate: rate(200), above: Some(0) };
+    let south = Site { rate: None, above: Some(0) };
+    let at = [Some(1), Some(1), Some(1), Some(2), Some(0)];
+    CircuitRates::new(vec![None; 5]).with_sites(&[mast, north, south], at.to_vec())
+}
+
+/// By hand, as max-min fairness has it: three of the north have 200 / 3 kbit/s, 83 kB in ten seconds, and the two others
+/// of the mast 100 kbit/s each, 125 kB; who is at no site has 200 kbit/s, 250 kB.
+#[test]
+fn sites_keep_to_their_rates_and_share_them_between_users() {
+    for (_, spec) in KINDS {
+        let mut q: BoxedDiscipline<Sorted> = build(spec);
+        q.set_circuit_rates(&sites());
+        let (mut now, mut seq) = (Instant::from_nanos(1_000_000_000), 0);
+        let got = of_six(&mut q, &mut now, &mut seq, [1000; 6]);
+        let near = |got: u64, by_hand: u64| got.abs_diff(by_hand) * 100 < by_hand * 6;
+        let by_hand = [83_333, 83_333, 83_333, 125_000, 125_000, 250_000];
+        assert!(got.iter().zip(by_hand).all(|(got, by_hand)| near(*got, by_hand)), "{spec}: {got:?}");
+        let north: u64 = got[..3].iter().sum();
+        let mast: u64 = got[..5].iter().sum();
+        // A site saves 50 ms and two large packets.
+        assert!(north <= 250_000 + 4300 && mast <= 500_000 + 5600, "{spec}: {north} and {mast}");
+        assert!(north > 245_000 && mast > 490_000, "{spec}: {north} and {mast}");
+        // Rates that are told anew ten times a second change nothing, nor do packets of other sizes: bytes count.
+        let (mut sum, begun) = ([0; 6], now);
+        while now.since(begun) < Duration::from_secs(100) {
+            q.set_circuit_rates(&sites());
+            let got = of_six(&mut q, &mut now, &mut seq, [1400, 200, 500, 1400, 300, 1000]);
+            sum = core::array::from_fn(|who| sum[who] + got[who]);
+        }
+        let near = |got: u64, by_hand: u64| got.abs_diff(by_hand) * 100 < by_hand * 4;
+        assert!(sum.iter().zip(by_hand).all(|(got, by_hand)| near(*got, by_hand * 10)), "{spec}: {sum:?}");
+        // A circuit's own rate holds within its site's, and what it leaves is for the others there. It has saved two
+        // packets.
+        let rate = |kbps| Some(Rate::from_kbps(kbps));
+        let limited = CircuitRates::new([rate(20), None, None, rate(50), None])
+            .with_sites(sites().sites(), [Some(1), Some(1), Some(1), Some(2), Some(0)].to_vec());
+        q.set_circuit_rates(&limited);
+        let got = of_six(&mut q, &mut now, &mut seq, [1000; 6]);
+        // A user who alone could use the rest of its site misses a little of it while others of the link have turns.
+        let by_hand = [28_000, 111_000, 111_000, 65_500, 187_500, 250_000];
+        assert!(got.iter().zip(by_hand).all(|(got, by_hand)| near(*got, by_hand)), "{spec}: {got:?}");
+        // Without sites all are alike.
+        q.set_circuit_rates(&CircuitRates::default());
+        let got = of_six(&mut q, &mut now, &mut seq, [1000; 6]);
+        assert!(got.iter().all(|got| near(*got, 125_000)), "{spec}: {got:?}");
+    }
+}
+
+/// Users of whom no file knows have the rate of the default plan each.
+#[test]
+fn who_is_in_no_circuit_has_the_plan_of_the_others() {
+    for (_, spec) in KINDS {
+        let mut q: BoxedDiscipline<Sorted> = build(spec);
+        let rates = CircuitRates::new(vec![None; 5]).with_others(Some(Rate::from_kbps(40)));
+        q.set_circuit_rates(&rates);
+        let (mut now, mut seq) = (Instant::from_nanos(1_000_000_000), 0);
+        let got = of_six(&mut q, &mut now, &mut seq, [1000; 6]);
+        assert!((49_000..=54_000).contains(&got[5]), "{spec}: {got:?}");
+        assert!(got[..5].iter().all(|got| got.abs_diff(140_000) < 9000), "{spec}: {got:?}");
+    }
 }
 
 #[test]

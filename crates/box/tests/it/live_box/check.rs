@@ -4,6 +4,11 @@ use crate::live_box::world::{Kind, World, can_keep};
 
 pub fn check(world: &World, settings: &str) -> (Option<i32>, String) {
     world.configure(settings);
+    run_check(world)
+}
+
+/// Checks the settings that a world has.
+pub fn run_check(world: &World) -> (Option<i32>, String) {
     let file = world.dir.join("box.toml");
     let out = world.narrows(&format!("check {}", file.display())).output().unwrap();
     let said = [out.stdout, out.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -68,6 +73,43 @@ fn it_names_what_is_wrong_and_the_remedy() {
     assert!(code == Some(0) && said.contains("wan is down: ip link set wan up"), "{said}");
     // The command run takes it as well.
     world.start("--down 4mbit --discipline fifo:20").stop();
+}
+
+/// A file of circuits with good rows and bad ones: a check, a start and a reload take the good ones.
+#[test]
+fn rows_of_circuits_that_cannot_be_used_are_listed() {
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let file = world.dir.join("circuits.csv");
+    let rows = "circuit_id;device_id;ipv4;mac;download_max_mbps;tower\n\
+                a;1;10.77.0.2;0200.5e00.5301;2,5;N\na;2;10.77.0.3;;7,5\nb;3;10.77.0;;1\nc;4;;carol@isp;1\n";
+    std::fs::write(&file, rows).unwrap();
+    let settings =
+        format!("lan = 'lan'\nwan = 'wan'\ndown = '8mbit'\nup = '1mbit'\ncircuits = '{}'\n", file.display());
+    let (code, said) = check(&world, &settings);
+    let name = file.display();
+    for words in [
+        "circuits: 2 circuits with 3 devices, from 3 of 4 rows".to_owned(),
+        format!("{name}, line 1: 'tower': no column is called so"),
+        format!("CHECK  {name}, line 3, column Download Max Mbps: circuit 'a' has another rate in line 2"),
+        format!("CHECK  {name}, line 4, column IPv4: '10.77.0' is no address and no prefix"),
+        format!("CHECK  {name}, line 5, column MAC: 'carol@isp' is no MAC address"),
+    ] {
+        assert!(said.contains(&words), "{words}: {said}");
+    }
+    assert!(code == Some(0) && said.contains("line 4") && said.contains("; this row is left out"), "{said}");
+    let strict = world.narrows(&format!("check --strict {}", world.dir.join("box.toml").display()));
+    let refused = { strict }.output().unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(why.contains("line 3, column Download Max Mbps") && why.contains("and 2 more"), "{why}");
+    // The box runs with it, and goes on when the file becomes worse.
+    let running = world.start_configured();
+    for worse in ["circuit_id;ipv4\nz;10.77.0.999\n", "10.77.0.2,5,1\n", "PK\u{3}\u{4}", "\u{0}\u{0}\u{0}"] {
+        std::fs::write(&file, worse).unwrap();
+        running.signal(nix::sys::signal::Signal::SIGHUP);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    running.stop();
 }
 
 #[test]
