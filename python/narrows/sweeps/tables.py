@@ -28,6 +28,7 @@ TABLES = (
     "epochs",
     "flows",
     "links",
+    "pages",
     "queue",
     "repairs",
     "shares",

@@ -2,7 +2,7 @@
 
 use narrows_units::{Duration, Instant};
 
-use super::report::{P50, P95, P99, Tables};
+use super::report::{P50, P95, P99, Tables, integers, numbers};
 use crate::statistics::{mean, sorted};
 
 /// Most pages that are kept; further ones are in no figure.
@@ -66,6 +66,26 @@ impl PageLoads {
         out.put("pages_cut", f64::from(cut));
         out.put("page_mean_s", mean(&times));
         out.quantiles("page", &times, &[P50, P95, P99]);
+        self.table(out);
+    }
+
+    /// All pages, the warm-up's too.
+    fn table(&self, out: &mut Tables) {
+        let done = |(begun, end): &(Instant, PageEnd)| match end {
+            PageEnd::Whole(at) => at.since(*begun).as_secs_f64(),
+            PageEnd::Broken(_) | PageEnd::Cut => f64::NAN,
+        };
+        let outcome = |end: &PageEnd| match end {
+            PageEnd::Whole(_) => 0,
+            PageEnd::Broken(_) => 1,
+            PageEnd::Cut => 2,
+        };
+        let columns = vec![
+            numbers("start_s", self.0.iter().map(|(begun, _)| begun.as_secs_f64())),
+            numbers("done_s", self.0.iter().map(done)),
+            integers("outcome", self.0.iter().map(|(_, end)| outcome(end))),
+        ];
+        out.table("pages", columns);
     }
 }
 
@@ -86,5 +106,11 @@ mod tests {
         pages.report(at(10.0), &mut out);
         let figures = ["pages_done", "pages_failed", "pages_cut", "page_mean_s", "page_p50_s"];
         assert_eq!(figures.map(|f| out.0.summary[f]), [2.0, 1.0, 1.0, 2.0, 2.0]);
+        let outcome = &out.0.tables[0].columns[2].data;
+        assert_eq!(
+            *outcome,
+            crate::results::Data::U64(vec![0, 0, 1, 0, 2]),
+            "the table has the warm-up's too"
+        );
     }
 }
