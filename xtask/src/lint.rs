@@ -1,4 +1,4 @@
-//! Formatting, bounds, the dashboard's types and clippy: what is quick to tell comes first.
+//! Formatting, bounds, the pages' types and clippy: what is quick to tell comes first.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ impl Lint {
         match self {
             Self::Format => "formatting",
             Self::Tidy => "columns, names and links",
-            Self::Types => "types of the dashboard",
+            Self::Types => "types of the pages",
             Self::Clippy => "lints",
         }
     }
@@ -60,9 +60,7 @@ impl Lint {
             }
             Self::Types => {
                 let mut tsc = Command::new("tsc");
-                let page = "crates/box/src/page/dashboard.js";
-                tsc.args(["--checkJs", "--noEmit", "--strict", "--target", "es2022", page])
-                    .current_dir(root());
+                tsc.args(["--project", "web/tsconfig.json"]).current_dir(root());
                 tsc
             }
             // The whole workspace also where little has changed: with fewer packages cargo would choose other features

@@ -1,0 +1,205 @@
+//! Packets that crossed the thin link, read back from what the simulator captured there: who got what and when, and
+//! what the link's time went into.
+
+use std::collections::BTreeMap;
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::capture::{Captured, Reader};
+use narrows_wire::{Flags, FlowKey, Header};
+
+/// Ranges of a flow's bytes that crossed the link.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// Disjoint ranges in order; the first begins at 0 once the first byte is there.
+    parts: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    /// Adds the bytes from `from` to before `to`; says how many of them are new.
+    pub(crate) fn add(&mut self, from: u64, to: u64) -> u64 {
+        let (mut low, mut high, mut known) = (from, to, 0);
+        self.parts.retain(|&(a, b)| {
+            if b < from || a > to {
+                return true;
+            }
+            known += b.min(to).saturating_sub(a.max(from));
+            (low, high) = (low.min(a), high.max(b));
+            false
+        });
+        let at = self.parts.partition_point(|&(a, _)| a < low);
+        self.parts.insert(at, (low, high));
+        (to - from).saturating_sub(known)
+    }
+
+    /// End of what is there without a hole.
+    pub(crate) fn in_order(&self) -> u64 {
+        self.parts.first().filter(|(from, _)| *from == 0).map_or(0, |(_, to)| *to)
+    }
+
+    /// End of the last byte that is there.
+    pub(crate) fn end(&self) -> u64 {
+        self.parts.last().map_or(0, |(_, to)| *to)
+    }
+}
+
+/// Novelty of a packet's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brought {
+    /// Bytes beyond all that had crossed.
+    New,
+    /// Bytes that were missing below others.
+    Repair,
+    /// Bytes that had crossed before.
+    Copy,
+    /// No data.
+    Nothing,
+}
+
+/// A packet towards a user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub(crate) at: Instant,
+    /// Host number of the user.
+    pub(crate) host: u32,
+    /// Number of its connection, in the order of their first packets.
+    pub(crate) connection: u32,
+    /// First byte of its data in the connection.
+    pub(crate) from: u64,
+    /// Bytes of data.
+    pub(crate) data: u64,
+    /// Bytes of them that had not crossed before.
+    pub(crate) fresh: u64,
+    /// Bytes that the receiver can read now: no hole is below them.
+    pub(crate) readable: u64,
+    /// Length of the IP packet.
+    pub(crate) len: u64,
+    pub(crate) brought: Brought,
+}
+
+/// An acknowledgment of a user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acked {
+    pub(crate) at: Instant,
+    pub(crate) host: u32,
+    pub(crate) connection: u32,
+    /// Bytes of data acknowledged.
+    pub(crate) to: u64,
+}
+
+/// Packets that crossed, both ways.
+#[derive(Debug, Default)]
+pub(crate) struct Crossed {
+    pub(crate) down: Vec<Passed>,
+    pub(crate) up: Vec<Acked>,
+    /// Bytes of IP packets upwards.
+    pub(crate) up_bytes: u64,
+}
+
+/// State of one connection, by the key of its packets to the user.
+#[derive(Debug, Default)]
+struct Follow {
+    number: u32,
+    seen: Seen,
+}
+
+const UDP_HEADERS: u64 = 28;
+
+impl Crossed {
+    /// Reads the captures of both ways.
+    pub(crate) fn read(down: &[u8], up: &[u8]) -> Self {
+        let mut all = Self::default();
+        let mut flows: BTreeMap<FlowKey, Follow> = BTreeMap::new();
+        let mut connections = 0;
+        for (at, header) in packets(down) {
+            let opens = header.tcp.is_some_and(|tcp| tcp.flags.has(Flags::SYN));
+            let flow = flows.entry(header.key).or_insert_with(|| {
+                connections += 1;
+                Follow { number: connections - 1, ..Follow::default() }
+            });
+            // Ports come round again: this is another connection.
+            if opens && flow.seen.end() > 0 {
+                connections += 1;
+                *flow = Follow { number: connections - 1, ..Follow::default() };
+            }
+            all.down.push(passed(at, &header, flow));
+        }
+        for (at, header) in packets(up) {
+            all.up_bytes += header.len.0;
+            let (Some(tcp), Some(flow)) = (header.tcp, flows.get(&header.key.reverse())) else { continue };
+            if tcp.flags.has(Flags::ACK) {
+                // The SYN is 0, so data begins at 1.
+                let to = u64::from(tcp.ack.0.saturating_sub(1));
+                all.up.push(Acked { at, host: host(header.key.src_bits()), connection: flow.number, to });
+            }
+        }
+        all
+    }
+}
+
+fn passed(at: Instant, header: &Header, flow: &mut Follow) -> Passed {
+    let (from, data) = match header.tcp {
+        // The SYN is 0, so data begins at 1.
+        Some(tcp) => (u64::from(tcp.seq.0.saturating_sub(1)), u64::from(tcp.payload)),
+        // Numbers are hidden: what comes counts as new.
+        None => (flow.seen.end(), header.len.0.saturating_sub(UDP_HEADERS)),
+    };
+    let (end, before) = (flow.seen.end(), flow.seen.in_order());
+    let fresh = if data > 0 { flow.seen.add(from, from + data) } else { 0 };
+    let brought = match (data, fresh) {
+        (0, _) => Brought::Nothing,
+        (_, 0) => Brought::Copy,
+        _ if from < end => Brought::Repair,
+        _ => Brought::New,
+    };
+    Passed {
+        at,
+        host: host(header.key.dst_bits()),
+        connection: flow.number,
+        from,
+        data,
+        fresh,
+        readable: flow.seen.in_order() - before,
+        len: header.len.0,
+        brought,
+    }
+}
+
+/// Number of a host of the simulator, from its address.
+fn host(bits: u128) -> u32 {
+    (bits & 0x00ff_ffff) as u32
+}
+
+/// Packets of a capture with the times of the simulation.
+fn packets(file: &[u8]) -> Vec<(Instant, Header)> {
+    let mut all = Vec::new();
+    let Ok(mut reader) = Reader::new(file) else { return all };
+    let mut packet = Captured::default();
+    while let Some(Ok(())) = reader.next_into(&mut packet) {
+        all.push((packet.at, packet.header));
+    }
+    // The reader counts from the first packet, the simulation from its beginning.
+    let origin = reader.origin().and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+    for (at, _) in &mut all {
+        *at += Duration::from_nanos(origin);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_join_and_only_what_is_new_counts() {
+        let mut seen = Seen::default();
+        assert_eq!((seen.add(0, 100), seen.in_order()), (100, 100));
+        assert_eq!(
+            (seen.add(200, 300), seen.in_order(), seen.end()),
+            (100, 100, 300),
+            "a hole from 100 to 200"
+        );
+        assert_eq!((seen.add(50, 150), seen.in_order()), (50, 150), "half of it is known");
+        assert_eq!((seen.add(150, 200), seen.in_order()), (50, 300), "the hole is filled");
+        assert_eq!(seen.add(0, 300), 0, "a copy of all");
+    }
+}

@@ -1,0 +1,27 @@
+//! The page's files, as they are served and as `make explore` writes them.
+
+/// Name of the file that tells the page which engine is behind it.
+pub const ENGINE: &str = "engine.json";
+
+/// Names and contents.
+pub const FILES: &[(&str, &str)] = &[
+    ("index.html", include_str!("../page/index.html")),
+    ("explore.css", include_str!("../page/explore.css")),
+    ("explore.js", include_str!("../page/explore.js")),
+    ("draw.js", include_str!("../page/draw.js")),
+    ("engine.js", include_str!("../page/engine.js")),
+    ("fields.js", include_str!("../page/fields.js")),
+    ("parts.js", include_str!("../../../web/parts.js")),
+    ("worker.js", include_str!("../page/worker.js")),
+];
+
+/// Media type of a file.
+#[must_use]
+pub fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "html")) => "text/html; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
