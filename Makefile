@@ -7,7 +7,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box demo deb release claims bounds gallery check test bench docs clean
+.PHONY: help setup setup-build build box demo deb release explore claims bounds gallery check test bench docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^# for / { print "\n" substr($$0, 3) } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ release: setup-build ## packages, the static program, the source and SHA256SUMS,
 	@scripts/release
 
 # for researchers: figures
+
+explore: setup-build ## the page of `narrows explore` for any web server, simulating in the browser: out/explore
+	@scripts/explore $(ARGS)
 
 claims: setup-build ## the papers' figures and today's traffic in simulation; fails if one is worse than its file expects
 	@cargo xtask claims $(ARGS)

@@ -1,6 +1,6 @@
 //! One file a command. With the feature `box` alone this is the box for a router; `terminal` adds `setup` and `top`,
 //! `lab` experiments with real stacks, `diagnose` the diagnosis of captures, and `research` the simulator, the models
-//! and `replay`.
+//! and `replay`; `explore` puts the simulator behind a page.
 
 #[cfg(feature = "research")]
 use crate::say;
@@ -11,6 +11,8 @@ pub mod demo;
 pub mod diagnose;
 #[cfg(feature = "box")]
 pub mod doctor;
+#[cfg(feature = "explore")]
+pub mod explore;
 #[cfg(feature = "lab")]
 pub mod lab;
 #[cfg(feature = "research")]

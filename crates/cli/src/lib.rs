@@ -72,6 +72,9 @@ enum Command {
     /// Run experiments in simulation, from files
     #[cfg(feature = "research")]
     Sim(cmd::sim::Args),
+    /// Set a thin link on a page, and see at once what two queues make of it
+    #[cfg(feature = "explore")]
+    Explore(cmd::explore::Args),
     /// Reproduce the papers' figures as a page, each claim judged
     #[cfg(feature = "research")]
     Reproduce(cmd::reproduce::Args),
@@ -149,6 +152,8 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Lab(args) => cmd::lab::main(args),
         #[cfg(feature = "research")]
         Command::Sim(args) => cmd::sim::main(args),
+        #[cfg(feature = "explore")]
+        Command::Explore(args) => cmd::explore::main(&args),
         #[cfg(feature = "research")]
         Command::Reproduce(args) => cmd::reproduce::main(args),
         #[cfg(feature = "research")]

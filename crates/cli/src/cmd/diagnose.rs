@@ -176,6 +176,9 @@ impl<'a> Output<'a> {
             .iter()
             .flat_map(|f| &f.stalls)
             .any(|s| s.cause.is_loss_or_silence() && s.length().as_secs_f64() > args.over);
+        if let Some(last) = said.last {
+            last()?;
+        }
         Ok(long || overall.stalled_over > 0)
     }
 }

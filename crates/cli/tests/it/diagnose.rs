@@ -335,6 +335,32 @@ const CROWD: &str = r#"
     capture = ["before", "before.back"]
 "#;
 
+/// The page opens with what was fitted: 30 users with pauses of 2 s on 500 kbit/s and a round trip of 100 ms.
+#[cfg(feature = "explore")]
+fn explored(to: &str, back: &str) {
+    let mut served = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args(["diagnose", to, back, "--explore"])
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = std::io::BufReader::new(served.stdout.take().unwrap());
+    let address =
+        std::io::BufRead::lines(said).map_while(Result::ok).find(|line| line.starts_with("http://"));
+    served.kill().unwrap();
+    served.wait().unwrap();
+    let address = address.unwrap();
+    let value = |key: &str| -> f64 {
+        let of = address.split(['#', '&']).find_map(|pair| pair.strip_prefix(&format!("{key}=")));
+        of.unwrap_or_else(|| panic!("{key} is not in {address}")).parse().unwrap()
+    };
+    assert!((475.0..=525.0).contains(&value("rate_kbps")), "{address}");
+    assert!((95.0..=110.0).contains(&value("rtt_ms")), "{address}");
+    assert!((1.5..=3.0).contains(&value("think_s")), "{address}");
+    assert_eq!(value("users"), 30.0, "{address}");
+}
+
 #[test]
 fn a_capture_is_fitted_and_another_queue_tried() {
     let place = Place::new("what-if");
@@ -374,6 +400,8 @@ fn a_capture_is_fitted_and_another_queue_tried() {
     assert_eq!(what_if["fit"]["users"], 30);
     // The written scenario runs like any other, and gives the same figures.
     assert!(sim(&fitted, &again).contains("taq"));
+    #[cfg(feature = "explore")]
+    explored(&to, &back);
     for (args, why) in [
         (&["--what-if", "nonsense"][..], "one of"),
         (&["--rate", "1mbit"], "--what-if"),

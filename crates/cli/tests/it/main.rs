@@ -4,6 +4,8 @@
 mod diagnose;
 #[cfg(feature = "diagnose")]
 mod diagnose_live;
+#[cfg(feature = "explore")]
+mod explore;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "research")]

@@ -41,7 +41,12 @@ pub struct Said {
     pub text: String,
     /// Members of the JSON object: names and values.
     pub json: Vec<(&'static str, Value)>,
+    /// Last thing to do, once all is said; it may not return.
+    pub last: Option<Last>,
 }
+
+/// A thing to do.
+pub type Last = Box<dyn FnOnce() -> anyhow::Result<()>>;
 
 /// Extras of a diagnosis: pictures, tables, the answer to `--what-if`.
 pub struct Extras {
@@ -52,6 +57,8 @@ pub struct Extras {
     bars: bars::Bars,
     tables: Option<Writing>,
     what_if: Option<WhatIf>,
+    /// Whether the fit is explored on a page.
+    explores: bool,
 }
 
 /// Tables that are being written.
@@ -82,7 +89,8 @@ impl Extras {
         };
         let what_if = WhatIf::new(&args.what_if)?;
         let (picture, bars) = (args.picture.clone(), bars::Bars::default());
-        Ok(Self { picture, only, trace: None, bars, tables, what_if })
+        let explores = args.what_if.explores();
+        Ok(Self { picture, only, trace: None, bars, tables, what_if, explores })
     }
 
     /// A packet of the connection with this number.
@@ -137,7 +145,9 @@ impl Extras {
             };
             narrows_plot::save_as(&svg, file).with_context(|| format!("--picture {}", file.display()))?;
         }
-        if let Some(what_if) = self.what_if {
+        let (explored, what_if) = if self.explores { (self.what_if, None) } else { (None, self.what_if) };
+        said.last = explored.map(|fitted| last(fitted, name)).transpose()?;
+        if let Some(what_if) = what_if {
             let stop = crate::cmd::sim::stop_on_signal()?;
             let answer = what_if.finish(name, overall.over_s, &stop)?;
             said.text = answer.text;
@@ -145,6 +155,19 @@ impl Extras {
         }
         Ok(said)
     }
+}
+
+/// Opens the page of `narrows explore` with what was fitted to captures with these names.
+#[cfg(feature = "explore")]
+fn last(fitted: WhatIf, name: &str) -> anyhow::Result<Last> {
+    let settings = fitted.settings(name)?;
+    Ok(Box::new(move || crate::cmd::explore::open(&settings).map(drop)))
+}
+
+/// Without the page nothing explores.
+#[cfg(not(feature = "explore"))]
+fn last(_: WhatIf, _: &str) -> anyhow::Result<Last> {
+    anyhow::bail!("this program has no page to explore with")
 }
 
 /// Names of files without their folders: the first, and how many more there are.

@@ -16,6 +16,7 @@ pub struct Said {
     pub remarks: Vec<String>,
     pub text: String,
     pub json: Vec<(&'static str, Value)>,
+    pub last: Option<Box<dyn FnOnce() -> anyhow::Result<()>>>,
 }
 
 /// Nothing.

@@ -14,6 +14,8 @@ use serde_json::Value;
 
 mod agree;
 mod collect;
+#[cfg(feature = "explore")]
+mod explore;
 mod follow;
 mod link;
 mod measure;
@@ -46,17 +48,31 @@ const USUAL_QUEUE: u32 = 50;
 #[group(id = "what_if_options")]
 pub struct Args {
     /// Discipline to simulate with the users and the link fitted to the capture, if the fit holds; repeatable
-    #[arg(long, value_name = "DISCIPLINE", conflicts_with = "flow")]
+    #[arg(long, value_name = "DISCIPLINE", conflicts_with = "flow", group = "fit")]
     pub what_if: Vec<Spec>,
+    /// Open a page on which one explores the users and the link fitted to the capture, as narrows explore
+    #[cfg(feature = "explore")]
+    #[arg(long, conflicts_with_all = ["flow", "json"], group = "fit")]
+    pub explore: bool,
     /// Rate of the thin link, as 2mbit, instead of the one it sustained in the capture
-    #[arg(long, value_name = "RATE", requires = "what_if")]
+    #[arg(long, value_name = "RATE", requires = "fit")]
     pub rate: Option<Rate>,
     /// Size of the thin link's queue, in packets (50) or time (200ms), instead of the one that round trips tell
-    #[arg(long, value_name = "SIZE", requires = "what_if")]
+    #[arg(long, value_name = "SIZE", requires = "fit")]
     pub buffer: Option<BufferSize>,
     /// Write the fitted scenario into this file, with its access logs beside it
     #[arg(long, value_name = "FILE", requires = "what_if")]
     pub what_if_scenario: Option<PathBuf>,
+}
+
+impl Args {
+    /// Whether the fit is to be explored on a page.
+    pub const fn explores(&self) -> bool {
+        #[cfg(feature = "explore")]
+        return self.explore;
+        #[cfg(not(feature = "explore"))]
+        return false;
+    }
 }
 
 /// Link, queue and users as fitted to a capture.
@@ -112,7 +128,7 @@ pub struct Answer {
 impl WhatIf {
     /// Makes the comparison; nothing if it was not asked for.
     pub fn new(args: &Args) -> anyhow::Result<Option<Self>> {
-        if args.what_if.is_empty() {
+        if args.what_if.is_empty() && !args.explores() {
             return Ok(None);
         }
         if let Some(file) = &args.what_if_scenario {
@@ -138,6 +154,13 @@ impl WhatIf {
 
     pub fn flow(&mut self, flow: &FlowReport) {
         self.collector.flow(flow);
+    }
+
+    /// Fits, and gives what the page of `narrows explore` begins with.
+    #[cfg(feature = "explore")]
+    pub fn settings(mut self, name: &str) -> anyhow::Result<narrows_explore::Settings> {
+        let fit = self.fit().with_context(|| format!("--explore: {name}"))?;
+        Ok(explore::settings(&fit))
     }
 
     /// Fits, simulates and compares, until `stop`. A stall is long above `over` seconds.
