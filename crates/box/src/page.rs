@@ -34,6 +34,7 @@ const PAGE: &str = include_str!("page.html");
 const DASHBOARD: &str = include_str!("page/dashboard.html");
 const STYLE: &str = include_str!("page/dashboard.css");
 const SCRIPT: &str = include_str!("page/dashboard.js");
+const PARTS: &str = include_str!("../../../web/parts.js");
 
 /// Readers of other machines at a time. One more is turned away.
 const READERS: usize = 64;
@@ -159,6 +160,7 @@ async fn answer(
         "/dashboard" => (200, "text/html; charset=utf-8", DASHBOARD.to_owned()),
         "/dashboard.css" => (200, "text/css; charset=utf-8", STYLE.to_owned()),
         "/dashboard.js" => (200, "text/javascript; charset=utf-8", SCRIPT.to_owned()),
+        "/parts.js" => (200, "text/javascript; charset=utf-8", PARTS.to_owned()),
         "/history.json" => {
             let shown = |stall: &StallJson| all || is_theirs(&stall.user, reader.to_canonical());
             let (link, since) = asked(request.uri().query());

@@ -1,9 +1,9 @@
 // @ts-check
 // The dashboard: what /status.json says now, and what /history.json has kept of the last hour. Plain script with the
 // browser's own means, so that the program needs no other toolchain and the page works offline.
-"use strict";
+import { $, bits, bytes, css, html, key, percent, secs, svg, ticks } from "./parts.js";
+
 (() => {
-  const SVG = "http://www.w3.org/2000/svg";
   const PACE_MS = 5000, KEPT_S = 3600;
   const LEFT = 78, RIGHT = 8, TOP = 8, BOTTOM = 24;
   /** States of connections in the order of a sample's counts. What is normal is blue or grey. */
@@ -28,33 +28,6 @@
   /** Where the cursor of each chart is, as steps back from its end. @type {Map<string, number>} */
   const cursors = new Map();
 
-  /** @param {string} id @returns {HTMLElement} */
-  const $ = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
-  const css = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-  /** @param {string} name @param {string|null} [text] @param {string} [cls] */
-  const html = (name, text, cls) => {
-    const e = document.createElement(name);
-    if (text != null) e.textContent = text;
-    if (cls) e.className = cls;
-    return e;
-  };
-  /** @param {string} name @param {Record<string, string|number>} attributes @param {Element} parent */
-  const svg = (name, attributes, parent) => {
-    const e = document.createElementNS(SVG, name);
-    for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, String(v));
-    parent.append(e);
-    return e;
-  };
-
-  /** @param {number|null} n */
-  const bits = (n) => n == null ? "–" : n >= 1e9 ? (n / 1e9).toFixed(2) + " Gbit/s" : n >= 1e6 ? (n / 1e6).toFixed(2) + " Mbit/s" : (n / 1e3).toFixed(1) + " kbit/s";
-  /** @param {number|null|undefined} s */
-  const secs = (s) => s == null ? "–" : s < 10 ? s.toFixed(1) + " s" : s < 100 ? s.toFixed(0) + " s" : s < 6000 ? (s / 60).toFixed(0) + " min" : (s / 3600).toFixed(1) + " h";
-  /** @param {number} n */
-  const bytes = (n) => n >= 1e9 ? (n / 1e9).toFixed(2) + " GB" : n >= 1e6 ? (n / 1e6).toFixed(1) + " MB" : (n / 1e3).toFixed(0) + " kB";
-  /** @param {number} part */
-  const percent = (part) => (part * 100).toFixed(0) + " %";
   /** @param {number|null} n */
   const count = (n) => n == null ? "–" : String(n);
   /** @param {string} name */
@@ -69,16 +42,6 @@
     if (section) section.hidden = !shown;
   };
 
-  /** Round numbers from 0 to at least `max`. @param {number} max @param {boolean} whole */
-  const ticks = (max, whole) => {
-    const step = 10 ** Math.floor(Math.log10(max / 4 || 1));
-    const by = [1, 2, 5, 10].map((k) => k * step).find((s) => max / s <= 4) || step * 10;
-    const all = [];
-    const wide = whole ? Math.max(1, by) : by;
-    for (let t = 0; t < max + wide; t += wide) all.push(t);
-    return all;
-  };
-
   /** The samples of the time that is shown. */
   const shown = () => {
     const end = samples.length ? samples[samples.length - 1].at_s : 0;
@@ -88,10 +51,7 @@
   /** An empty drawing in `into`, as wide as that is. @param {HTMLElement} into @param {string} label @param {number} height */
   const frame = (into, label, height) => {
     const width = Math.max(280, into.clientWidth || 600);
-    const root = document.createElementNS(SVG, "svg");
-    root.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    root.setAttribute("role", "img");
-    root.setAttribute("aria-label", label);
+    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
     return { root, width, height };
   };
 
@@ -153,14 +113,6 @@
     }, () => cursors.get(id) || 0, width);
     replace(into, root, legend);
     point(Math.min(cursors.get(id) || 0, data.length - 1));
-  };
-
-  /** @param {string} colour @param {string} text */
-  const key = (colour, text) => {
-    const span = html("span"), swatch = html("i");
-    swatch.style.background = css(colour);
-    span.append(swatch, text);
-    return span;
   };
 
   /** Puts a drawing in place of the one before, which may have the focus. @param {HTMLElement} into @param {Element} root @param {Element[]} rest */

@@ -95,9 +95,12 @@ fn the_dashboard_and_prometheus_are_told() {
         "{metrics}"
     );
     assert!(metrics.contains("narrows_users{link=\"lan-wan\",kind=\"seen\"} 1"), "{metrics}");
-    for (path, kind) in
-        [("/dashboard", "text/html"), ("/dashboard.js", "text/javascript"), ("/dashboard.css", "text/css")]
-    {
+    for (path, kind) in [
+        ("/dashboard", "text/html"),
+        ("/dashboard.js", "text/javascript"),
+        ("/parts.js", "text/javascript"),
+        ("/dashboard.css", "text/css"),
+    ] {
         let answer = asked(&world, path);
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains(kind), "{path}: {answer}");
     }
