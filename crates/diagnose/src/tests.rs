@@ -108,6 +108,22 @@ fn repairs(flow: &FlowReport) -> Vec<(Repair, u64)> {
     flow.events.iter().map(|e| (e.repair, e.frame)).collect()
 }
 
+/// The largest segment has 1000 bytes, of which timestamps take 12: a record of 9880 bytes was ten on the wire.
+#[test]
+fn records_of_offload_count_as_their_segments() {
+    let mut s = Story::new();
+    s.tcp.mss = Some(1000);
+    s.put(0, CLIENT, Flags::SYN, (0, 0), 0);
+    s.put(50, SERVER, Flags::SYN.and(Flags::ACK), (0, 1), 0);
+    s.put(51, CLIENT, Flags::ACK, (1, 1), 0);
+    s.request(60);
+    s.stamps(1, 1).put(120, SERVER, Flags::ACK, (1, 101), 9880);
+    s.put(121, SERVER, Flags::ACK, (9881, 101), 1000);
+    s.put(140, CLIENT, Flags::ACK, (101, 10_881), 0);
+    let counts = s.end().directions[1].counts;
+    assert_eq!((counts.data, counts.bytes, counts.again), (11, 10_880, 0));
+}
+
 #[test]
 fn a_quick_transfer_has_nothing_to_tell() {
     let mut s = Story::opened(1);

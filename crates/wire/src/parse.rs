@@ -397,6 +397,55 @@ mod tests {
         }
     }
 
+    fn captured(bytes: &[u8], wire: usize) -> Header {
+        let mut header = Header::default();
+        parse_captured(bytes, wire, &mut header).unwrap();
+        header
+    }
+
+    #[test]
+    fn a_captured_header_is_read_up_to_the_cut() {
+        for n in 36..SYN.len() {
+            let tcp = captured(&SYN[..n], 60).tcp.unwrap();
+            assert_eq!(
+                (tcp.seq, tcp.flags, tcp.window, tcp.cut),
+                (SeqNum(7), Flags::SYN, 64240, true),
+                "{n}"
+            );
+            // The MSS option ends at byte 44, the timestamps at 56.
+            assert_eq!((tcp.mss.is_some(), tcp.timestamps.is_some()), (n >= 44, n >= 56), "{n}");
+        }
+        assert!((20..36).all(|n| captured(&SYN[..n], 60).tcp.is_none()));
+        assert!(!captured(&SYN, 60).tcp.unwrap().cut);
+        // Two blocks of SACK, of which the second is cut (RFC 2018, section 3).
+        let mut ack = SYN;
+        ack[33] = Flags::ACK.0;
+        ack[40..60].copy_from_slice(&[1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]);
+        assert_eq!(captured(&ack, 60).tcp.unwrap().sack.len(), 2);
+        let cut = captured(&ack[..58], 60).tcp.unwrap();
+        assert_eq!((cut.sack.as_slice(), cut.cut), (&[(SeqNum(1), SeqNum(2))][..], true));
+    }
+
+    /// RFC 2675, section 2: a payload length of zero, and an option of six bytes with the true one.
+    #[test]
+    fn a_jumbogram_has_its_length() {
+        let mut b = vec![0x60, 0, 0, 0, 0, 0, 0, 64];
+        b.extend([0x20; 32]);
+        b.extend([6, 0, 0xc2, 4, 0, 3, 0, 0]);
+        b.extend(&SYN[20..]);
+        let header = captured(&b, 1000);
+        assert_eq!((header.len, header.tcp.unwrap().payload), (Bytes(40 + 196_608), 196_608 - 8 - 40));
+        // Without the option the length is that of the frame.
+        let mut plain = vec![0x60, 0, 0, 0, 0, 0, 6, 64];
+        plain.extend([0x20; 32]);
+        plain.extend(&SYN[20..]);
+        assert_eq!(captured(&plain, 100_080).tcp.unwrap().payload, 100_000);
+        let mut four = SYN;
+        four[2..4].fill(0);
+        assert_eq!(captured(&four, 100_060).tcp.unwrap().payload, 100_000);
+        assert_eq!(parse(&four), Err(WireError::Length), "a queue knows no frame");
+    }
+
     #[test]
     fn lengths_that_lie_are_refused() {
         let with = |at: usize, v: u8| {
