@@ -7,8 +7,8 @@
 //!    that cannot be gone on with, or are in the way of new ones, are let go (`release`). Where none is left the new
 //!    process starts afresh: the old one is stopped as by an operator, and traffic passes unqueued in between.
 //! 2. The new process starts its own watchdog, gives up what it need not do, and says `replace` with the numbers of the
-//! links. 3. The old process stops these links, tells all that they know and passes their descriptors on, a message
-//! `link` for
+//!    links.
+//! 3. The old process stops these links, tells all that they know and passes their descriptors on, a message `link` for
 //!    each, and in a last one, `box`, what they share.
 //! 4. The new one says `ready`, the old one `yours`. If the old one has waited too long it says `mine` and goes on by
 //!    itself, and the new one ends. All links go over, or none.

@@ -180,7 +180,8 @@ mod tests {
               "Hill": {"downloadBandwidthMbps": 20, "uploadBandwidthMbps": "2.5", "type": "site", "id": "h",
                 "children": {
                   "Barn": {"downloadBandwidthMbps": 5, "uploadBandwidthMbps": 0, "type": "ap"},
-                  "Town": {"virtual": true, "downloadBandwidthMbps": 9, "children": {"Inn": {"download_bandwidth_mbps": 1}}}
+                  "Town": {"virtual": true, "downloadBandwidthMbps": 9,
+                    "children": {"Inn": {"download_bandwidth_mbps": 1}}}
                 }},
               "Dale": {}}"#,
         );

@@ -153,6 +153,7 @@ fn near(last: &Last, config: &Config, [what, a, b, c]: [u8; 4]) -> Segment {
             mss: (b & 2 != 0).then_some(u16::from(c) << 4),
             sack,
             beyond: false,
+            cut: false,
         },
         ecn: Ecn::from_bits(c),
     }

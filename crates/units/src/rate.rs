@@ -142,8 +142,8 @@ impl std::error::Error for ParseRateError {}
 
 impl FromStr for Rate {
     type Err = ParseRateError;
-    /// Reads `600kbit`, `2mbit`, `1.5mbit`, `64000bit`, `1gbit` as `tc` writes them, `2 Mbit/s` as contracts do and `2M`
-    /// as MikroTik does.
+    /// Reads `600kbit`, `2mbit`, `1.5mbit`, `64000bit`, `1gbit` as `tc` writes them, `2 Mbit/s` as contracts do and
+    /// `2M` as MikroTik does.
     fn from_str(text: &str) -> Result<Self, ParseRateError> {
         let wrong = || ParseRateError(text.to_owned());
         let lower = text.trim().to_ascii_lowercase();

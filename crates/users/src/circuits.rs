@@ -556,8 +556,8 @@ Download Max Mbps,Upload Max Mbps,Comment
     fn a_row_swallows_no_other() {
         let head = "# a comment, \"quoted\nCircuit ID,Circuit Name,IPv4,Comment\n";
         let file = read(&format!(
-            "{head}a,\"Mill, Lane,10.0.0.1,x\nb,Inn,10.0.0.2,\n\n# one more \"\nc,\"two\nlines\",10.0.0.3,\nd,Barn,10.0.0.4,\"y\n\
-             e,School,10.0.0.5,\n"
+            "{head}a,\"Mill, Lane,10.0.0.1,x\nb,Inn,10.0.0.2,\n\n# one more \"\nc,\"two\nlines\",10.0.0.3,\n\
+             d,Barn,10.0.0.4,\"y\ne,School,10.0.0.5,\n"
         ));
         let found =
             [1, 2, 3, 4, 5].map(|n| file.circuits().of_address(bits(&format!("10.0.0.{n}"))).is_some());

@@ -379,8 +379,8 @@ options! {
     circuits: PathBuf, "FILE" [] Link live
         "File of users with names and rates, in the columns of ShapedDevices.csv; read again on SIGHUP";
     circuits_from: CircuitsFrom, "SOCKET" [] Link restart
-        "Socket on which another program tells circuits in lines as \"circuit NAME ADDRESS DOWN UP\" and \"gone NAME\", \
-         as unix:/run/narrows/circuits.sock; each line is answered with one";
+        "Socket on which another program tells circuits in lines as \"circuit NAME ADDRESS DOWN UP\" and \
+         \"gone NAME\", as unix:/run/narrows/circuits.sock; each line is answered with one";
     default_down: Rate, "RATE" [] Link live
         "Rate down of each user who is in no circuit; without it such a user has a share of the link";
     default_up: Rate, "RATE" [] Link live

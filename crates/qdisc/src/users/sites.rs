@@ -2,8 +2,8 @@
 //!
 //! A site has paid for what was sent to its users as a user has ([`Pace`]). As long as it has, and all sites above it
 //! have, its users take their turns among all users. A user whose turn comes before that waits at its site. When the
-//! site has paid, it lets one of them go on, and books a turn for it in advance: so as many are on their way as the site
-//! can carry, and however many wait, a packet costs a few steps. Of a site's users each has a turn in a round, as
+//! site has paid, it lets one of them go on, and books a turn for it in advance: so as many are on their way as the
+//! site can carry, and however many wait, a packet costs a few steps. Of a site's users each has a turn in a round, as
 //! everywhere; those who are new or sparse go every second time where others wait, too.
 //!
 //! A site whose own rate has paid and that waits for the one above it has as many turns there as it has users who wait,

@@ -204,7 +204,7 @@ fn users_of_a_site_wait_for_it_and_go_on_in_turn() {
     let of = |n| User::circuit(CircuitId(n));
     let here: Vec<_> = (0..3).map(|n| waiting(&mut q, of(n), Place::Old, 0, 0)).collect();
     let other = waiting(&mut q, user(1), Place::Old, 0, 0);
-    // 50 ms and 3028 bytes are saved, so three and a half turns go at once; then all three wait, and the other does not.
+    // 50 ms and 3028 bytes are saved, so three and a half turns go at once; then all three wait, and the other goes on.
     let mut order: Vec<_> = (0..10).filter_map(|_| serve(&mut q, at(1000), 1000)).collect();
     assert_eq!(order.iter().filter(|at| **at != other).count(), 4, "{order:?}");
     assert_eq!((q.waiting(), q.with_packets(), q.next_ready(at(1000))), (1, 4, Some(at(1000))));
@@ -321,8 +321,8 @@ fn nobody_is_lost_at_sites_whatever_happens() {
     }
 }
 
-/// By hand, as max-min fairness has it, in 100 s: three of the north have 200 / 3 kbit/s, the two others of the mast 100
-/// kbit/s each, and who hangs at none has 200 of the link's 600; whatever the size of their packets.
+/// By hand, as max-min fairness has it, in 100 s: three of the north have 200 / 3 kbit/s, the two others of the mast
+/// 100 kbit/s each, and who hangs at none has 200 of the link's 600; whatever the size of their packets.
 #[test]
 fn a_tree_of_sites_shares_bytes_and_not_packets() {
     let mut q = users(16, Carry::Keep);

@@ -484,8 +484,8 @@ fn sites() -> CircuitRates {
     CircuitRates::new(vec![None; 5]).with_sites(&[mast, north, south], at.to_vec())
 }
 
-/// By hand, as max-min fairness has it: three of the north have 200 / 3 kbit/s, 83 kB in ten seconds, and the two others
-/// of the mast 100 kbit/s each, 125 kB; who is at no site has 200 kbit/s, 250 kB.
+/// By hand, as max-min fairness has it: three of the north have 200 / 3 kbit/s, 83 kB in ten seconds, and the two
+/// others of the mast 100 kbit/s each, 125 kB; who is at no site has 200 kbit/s, 250 kB.
 #[test]
 fn sites_keep_to_their_rates_and_share_them_between_users() {
     for (_, spec) in KINDS {

@@ -1,5 +1,5 @@
-//! Circuits that another program tells: by lines, by FreeRADIUS with the script of packaging/radius, and from one box to
-//! the next; and sites whose rates they share.
+//! Circuits that another program tells: by lines, by FreeRADIUS with the script of packaging/radius, and from one box
+//! to the next; and sites whose rates they share.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::IpAddr;
