@@ -28,7 +28,6 @@ mod tutorials;
 /// A reader of the output may stop early, as `head` does: the program ends in its own way.
 #[cfg(feature = "box")]
 #[test]
-#[expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 fn a_reader_that_has_had_enough_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
