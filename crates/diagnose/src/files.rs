@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::{Captured, Reader};
-use narrows_wire::{FlowKey, Proto, UnopenedCounts};
+use narrows_wire::{Flags, FlowKey, Proto, UnopenedCounts};
 
 use crate::Ordered;
 use crate::copies::{Copies, print};
@@ -420,6 +420,7 @@ impl Input {
         }
         let shared = there.len() + back.len();
         if shared < SHARED {
+            self.differs = self.causes(first);
             return;
         }
         // The least in each direction is that without a queue.
@@ -427,6 +428,43 @@ impl Input {
         let (Some(a), Some(b)) = (a.or(b), b.or(a)) else { return };
         let differs = a / 2 + b / 2;
         self.differs = Some((differs, shared));
+    }
+
+    /// Difference of the clock from that of another file without common packets, as one of each direction, and packets
+    /// that tell it: what is acknowledged was sent before. None if the clocks may agree.
+    fn causes(&self, first: &Self) -> Option<(i64, usize)> {
+        let stamp =
+            |f: &Self, p: &Captured| p.stamp.map(|_| f.origin.saturating_add(p.at.as_nanos().cast_signed()));
+        // Times at which the end of each segment passed first, and at which it was acknowledged first.
+        let of = |f: &Self| {
+            let (mut sent, mut acked) = (HashMap::new(), HashMap::new());
+            for packet in &f.beginning {
+                let (Some(tcp), Some(at)) = (&packet.header.tcp, stamp(f, packet)) else { continue };
+                if tcp.seq_len() > 0 {
+                    sent.entry((packet.header.key, tcp.seq_end().0)).or_insert(at);
+                }
+                if tcp.flags.has(Flags::ACK) {
+                    acked.entry((packet.header.key.reverse(), tcp.ack.0)).or_insert(at);
+                }
+            }
+            (sent, acked)
+        };
+        let ((sent_first, acked_first), (sent, acked)) = (of(first), of(self));
+        let pairs = |sent: &HashMap<(FlowKey, u32), i64>, acked: &HashMap<(FlowKey, u32), i64>| -> Vec<i64> {
+            sent.iter().filter_map(|(what, at)| Some(acked.get(what)?.saturating_sub(*at))).collect()
+        };
+        // The least of each is a way there and back, more or less by the difference of the clocks.
+        let (behind, before) = (pairs(&sent_first, &acked), pairs(&sent, &acked_first));
+        let told = behind.len() + before.len();
+        let (a, b) = (behind.iter().min().copied(), before.iter().min().copied());
+        let differs = match (a, b) {
+            (Some(a), Some(b)) if (a < 0 || b < 0) && a.saturating_add(b) >= 0 => a / 2 - b / 2,
+            // Of one way alone it is known that it takes no less than no time.
+            (Some(a), None) if a < 0 => a,
+            (None, Some(b)) if b < 0 => -b,
+            _ => return None,
+        };
+        (told >= SHARED).then_some((differs, told))
     }
 
     /// Reads on until there is a packet to give, or the file is over.
@@ -546,7 +584,7 @@ impl Input {
         if let Some((by, shared)) = self.differs.filter(|(by, _)| by.unsigned_abs() > LATE.unsigned_abs()) {
             let way = if by < 0 { "behind" } else { "ahead of" };
             say(format!(
-                "its clock is {} {way} that of the first file, by {shared} packets in both: it was put right",
+                "its clock is {} {way} that of the first file, by {shared} packets that both know of: it was put right",
                 span(by.unsigned_abs())
             ));
         }

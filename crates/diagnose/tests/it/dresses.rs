@@ -169,7 +169,7 @@ impl Table {
 fn the_story_has_something_to_tell() {
     let [flow] = &PLAIN.flows[..] else { panic!("one connection") };
     let counts = flow.counts();
-    assert!(flow.stalls.len() >= 5 && counts.timeouts >= 3 && counts.fast_retransmits >= 1, "{flow:?}");
+    assert!(!flow.stalls.is_empty() && counts.timeouts >= 1 && counts.fast_retransmits >= 1, "{flow:?}");
     assert!(PLAIN.remarks.is_empty(), "{:?}", PLAIN.remarks);
 }
 

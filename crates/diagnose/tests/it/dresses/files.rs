@@ -267,6 +267,12 @@ fn frames_out_of_order() {
     table.none();
 }
 
+/// Whether a frame of Ethernet is from the end that opened the connection.
+fn is_forth(frame: &[u8]) -> bool {
+    let first = ethernet(&packets()[0]);
+    frame[26..34] == first[26..34]
+}
+
 #[test]
 fn two_machines() {
     let mut table = Table::default();
@@ -286,6 +292,24 @@ fn two_machines() {
         table.says(&what, &found, "copies of packets were left out");
         if by != 0 {
             table.says(&what, &found, "its clock is");
+        }
+        // A direction each: the clocks are known within a round trip.
+        let of = |frames: &[(u64, Vec<u8>)], forth: bool| {
+            frames.iter().filter(|(_, frame)| is_forth(frame) == forth).cloned().collect::<Vec<_>>()
+        };
+        let halves = diagnose(vec![plain(&of(&frames, true)), plain(&of(&set(0, by), false))]).unwrap();
+        if by == 0 {
+            table.same("a direction each, of one clock", &halves);
+        } else {
+            table.says(&what, &halves, "its clock is");
+            let (a, b) = (PLAIN.flows[0].counts(), halves.flows[0].counts());
+            let stalled = |found: &Found| -> f64 {
+                found.flows[0].stalls.iter().map(|s| s.length().as_secs_f64()).sum()
+            };
+            let far = (stalled(&halves) / stalled(&PLAIN) - 1.0).abs();
+            if (a.data, a.again, a.dupacks) != (b.data, b.again, b.dupacks) || far > 0.1 {
+                table.0.push(format!("{what}, a direction each: {b:?} in place of {a:?}, {far}"));
+            }
         }
         let (a, b) = (PLAIN.flows[0].counts(), found.flows[0].counts());
         if (a.data, a.again, a.timeouts, a.dupacks) != (b.data, b.again, b.timeouts, b.dupacks) {
