@@ -7,7 +7,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build box demo deb release explore claims bounds gallery check test bench docs clean
+.PHONY: help setup setup-build build box demo deb release explore claims gallery check test bench docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^# for / { print "\n" substr($$0, 3) } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -45,9 +45,6 @@ explore: setup-build ## the page of `narrows explore` for any web server, simula
 
 claims: setup-build ## the papers' figures and today's traffic in simulation; fails if one is worse than its file expects
 	@cargo xtask claims $(ARGS)
-
-bounds: setup-build ## as root: every workload of the lab under every queue, 3 seeds: an hour
-	@cargo xtask bounds $(ARGS)
 
 gallery: setup-build ## every figure of the papers as pages in out/reproduce: eleven minutes; ARGS=--fresh runs all again
 	@cargo xtask gallery $(ARGS)

@@ -401,7 +401,7 @@ mod tests {
             ("down = 600", "'600' is not a rate: expected a unit: 600kbit, as sqm means it"),
             ("rate_min = 0", "'0' is not a rate: nothing is sent at 0: leave it out"),
             ("down = '1,5mbit'", "1.5mbit"),
-            ("up = true", "expected a rate in quotation marks"),
+            ("up = true", "true: expected text in quotation marks"),
             ("discipline = 'codle'", "discipline = 'codle'"),
             ("framing = 'atn'", "framing = 'atn'"),
             ("backend = 'dpdk'", "backend = 'dpdk'"),

@@ -293,7 +293,7 @@ pub struct DrrRounds {
 }
 
 /// Rounds in which nothing comes to a user, at most: measured, see [`evidence::ROUNDS`].
-pub const SILENT_ROUNDS: f64 = 1.5;
+pub const SILENT_ROUNDS: f64 = 4.2;
 /// Packets a sender has in TAQ's queue, least and most: measured, see [`evidence::WAIT`].
 pub const IN_QUEUE: (f64, f64) = (1.8, 4.5);
 /// Packets of a sender by which [`DrrRounds::fits`] decides.

@@ -514,7 +514,8 @@ mod tests {
             ("overhead = -5", "-5: expected a whole number, 0 or more"),
             ("overhead = \"14\"", "\"14\": expected a whole number, 0 or more"),
             ("queue = 70000", "70000: expected a whole number from 0 to 65535"),
-            ("down = 600", "600: expected text in quotation marks, as \"600kbit\""),
+            ("down = 600", "'600' is not a rate: expected a unit: 600kbit, as sqm means it"),
+            ("down = true", "true: expected text in quotation marks, as \"600kbit\""),
             ("local = \"yes\"", "\"yes\": expected true or false"),
             ("page = \"8088\"", "'8088': expected an address and a port, as 127.0.0.1:8088 or [::1]:8088"),
         ] {

@@ -124,7 +124,7 @@ fn every_verdict_names_what_it_rests_on() {
 fn what_cannot_be_is_told_in_a_sentence() {
     let place = Place::new("wrong");
     for (args, words) in [
-        ("--rate 0mbit --users 4 --rtt 1s", "above 0"),
+        ("--rate 0mbit --users 4 --rtt 1s", "nothing is sent at 0"),
         ("--rate 2mbit --users 0 --rtt 1s", "users = 0: expected 1 to"),
         ("--rate 2mbit --users -3 --rtt 1s", "--users"),
         ("--rate 2mbit --users 4 --rtt -5ms", "a number above 0 and a unit"),

@@ -18,8 +18,8 @@ fn the_example_by_hand() {
     assert!((plan.share_packets - 33.333_333 / 1600.0).abs() < 1e-7);
     // With the queue full a round trip is 0.2 s and 33 packets: 66.3 packets.
     assert!((plan.point.share_packets_per_rtt - 66.333_333 / 1600.0).abs() < 1e-7);
-    // 12 000 bit a packet: 6 ms; a round of 1600 is 9.6 s, 1.5 of them and two round trips are 14.8 s.
-    assert!((plan.rounds.round_s - 9.6).abs() < 1e-9 && (plan.rounds.silence_s - 14.8).abs() < 1e-9);
+    // 12 000 bit a packet: 6 ms; a round of 1600 is 9.6 s, 4.2 of them and two round trips are 40.72 s.
+    assert!((plan.rounds.round_s - 9.6).abs() < 1e-9 && (plan.rounds.silence_s - 40.72).abs() < 1e-9);
     assert!((plan.rounds.wait_s.0 - 17.28).abs() < 1e-9 && (plan.rounds.wait_s.1 - 43.2).abs() < 1e-9);
     // 7300 B are 5.0414 payloads of 1448 B: 30.25 ms each, 48.4 s for one of each flow.
     assert!((plan.rounds.fetch_s - 1600.0 * 7300.0 / 1448.0 * 0.006).abs() < 1e-9);

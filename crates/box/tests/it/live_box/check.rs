@@ -24,8 +24,8 @@ fn it_says_what_settings_mean_and_starts_nothing() {
     for words in [
         "users are behind lan and the wide network behind wan, packets up to 1500 bytes",
         // 1514 bytes at 600 kbit/s are 20.2 ms, so 148 users fill a round of 3 s; 94.6 ms and 31 at 128 kbit/s.
-        "down: 600kbit by taq; a full packet takes 20 ms on the link; while 148 users or more",
-        "up: 128kbit by taq; a full packet takes 94 ms on the link; while 31 users or more",
+        "down: 600kbit by taq; a full packet takes 20 ms on the link; once 148 users wait",
+        "up: 128kbit by taq; a full packet takes 94 ms on the link; once 31 users wait",
         "what this machine itself sends and receives (a resolver, a tunnel) passes beside the queue; local = true",
         "its rules are kept by nftables",
         "Nothing is wrong",

