@@ -82,7 +82,7 @@ fn told(results: &Results) -> String {
         };
         let row = |row| table.columns.iter().map(|c| cell(&c.data, row)).collect::<Option<Vec<_>>>();
         let mut rows: Vec<_> = (0..).map_while(row).collect();
-        if ["pages", "transfers"].contains(&table.name) {
+        if ["pages", "transfers"].contains(&table.name.as_str()) {
             rows.sort();
         }
         let _ = write!(text, "\n{} {rows:?}", table.name);

@@ -154,7 +154,7 @@ try {
   // Long runs stop with a word.
   await set("f-rate_kbps", "6000");
   await set("f-seconds", "1200");
-  await page.until("(document.querySelector('#state button')?.click(), document.getElementById('state').textContent.startsWith('Stopped'))");
+  await page.until("document.getElementById('state').textContent.startsWith('Stopped') || void document.querySelector('#state button')?.click()");
 
   // Presets.
   for (const preset of await page.ask("narrows.about.presets.map((p) => p.key)")) {
