@@ -152,9 +152,10 @@ try {
   equal(await page.ask("[document.getElementById('f-rate_kbps-wrong').textContent, document.getElementById('results').className]"), ["", ""], "a good rate again");
 
   // Long runs stop with a word.
-  await set("f-rate_kbps", "6000");
-  await set("f-seconds", "1200");
-  await page.until("document.getElementById('state').textContent.startsWith('Stopped') || void document.querySelector('#state button')?.click()");
+  await page.ask("location.hash = '#rate_kbps=6000&seconds=1200'");
+  await page.until("document.getElementById('state').textContent.startsWith('Simulating 1200 s')");
+  await page.ask("document.querySelector('#state button').click()");
+  await page.until("document.getElementById('state').textContent.startsWith('Stopped')");
 
   // Presets.
   for (const preset of await page.ask("narrows.about.presets.map((p) => p.key)")) {
