@@ -312,16 +312,10 @@ impl DeficitScheduler {
         }
     }
 
-    /// Ends the turn of an old member.
+    /// Ends the turn of a member: it goes behind the others of its list.
     pub fn pass<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
-        self.old.move_to_back(members, at);
-    }
-
-    /// Ends the turn of a new member, whose credit lasts for more than one.
-    pub fn pass_new<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
-        if members.at(at).turn().place == Place::New {
-            self.new.move_to_back(members, at);
-        }
+        let place = members.at(at).turn().place;
+        self.list(place).move_to_back(members, at);
     }
 
     /// Makes an old member of one that stands in a list before.

@@ -465,9 +465,9 @@ impl Turns {
                 user.unqueued();
                 user.flows -= u32::from(last);
                 charge(&mut user.lists, flows, self.new_share, signed(cost.get()), sent);
-                if !last {
-                    // The next packet of a page's other connections comes before the second one of this.
-                    user.lists.pass_new(flows, sent.flow);
+                if !last && flows[sent.flow as usize].turn.place() == Place::New {
+                    // A first packet of the user's other new flows comes before the second one of this flow.
+                    user.lists.pass(flows, sent.flow);
                 }
                 if data {
                     user.served_at = now;
