@@ -13,7 +13,7 @@ use crate::live_box::world::{Fetch, Kind, World, run, sure};
 /// Bytes that the modem holds: 300 full packets with their Ethernet headers.
 const MODEM: u64 = 300 * 1514;
 
-/// A modem in the end of a link.
+/// A modem at an end of a link, and the queue in it.
 #[derive(Clone, Copy)]
 struct Modem {
     /// Namespace and device whose packets it sends.
@@ -23,57 +23,54 @@ struct Modem {
 
 /// A modem between the box and its users.
 const BEHIND: Modem = Modem { end: "b", device: "lan" };
-/// A dish before the box.
+/// A dish between the server and the box.
 const BEFORE: Modem = Modem { end: "s", device: "e0" };
 
-/// Puts a modem of `kbit/s` between the box and its users, or gives the one that is there another rate; `None`, with a
-/// line, where this kernel has none.
-fn modem(world: &World, how: &str, kbps: u64) -> Option<()> {
-    modem_at(BEHIND, world, how, kbps)
-}
-
-fn modem_at(at: Modem, world: &World, how: &str, kbps: u64) -> Option<()> {
-    let (ns, device) = (world.ns(at.end), at.device);
-    let tbf =
-        format!("tc -n {ns} qdisc {how} dev {device} root tbf rate {kbps}kbit burst 3100 limit {MODEM}");
-    let words: Vec<&str> = tbf.split(' ').collect();
-    let out = run(words[0], &words[1..]);
-    if !out.status.success() && how == "add" {
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        skip(&narrows_testing::running(), format!("needs tc with tbf: {}", said.trim()));
-        return None;
+impl Modem {
+    /// Puts it into `world` with `kbps` to send at; `None`, with a line, where this kernel has none.
+    fn add(self, world: &World, kbps: u64) -> Option<()> {
+        let out = self.tbf(world, "add", kbps);
+        if !out.status.success() {
+            let said = String::from_utf8_lossy(&out.stderr).into_owned();
+            skip(&narrows_testing::running(), format!("needs tc with tbf: {}", said.trim()));
+            return None;
+        }
+        Some(())
     }
-    assert!(out.status.success(), "{tbf}: {}", String::from_utf8_lossy(&out.stderr));
-    Some(())
-}
 
-/// Packets in the modem.
-fn in_modem(world: &World) -> u64 {
-    waiting_at(BEHIND, world)
-}
+    /// Gives it another rate.
+    fn change(self, world: &World, kbps: u64) {
+        let out = self.tbf(world, "change", kbps);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    }
 
-fn waiting_at(at: Modem, world: &World) -> u64 {
-    let text = sure("tc", &["-n", &world.ns(at.end), "-s", "qdisc", "show", "dev", at.device]);
-    // backlog 4542b 3p requeues 0
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let at = words.iter().position(|w| *w == "backlog").unwrap();
-    words[at + 2].trim_end_matches('p').parse().unwrap()
-}
+    fn tbf(self, world: &World, how: &str, kbps: u64) -> std::process::Output {
+        let (ns, device) = (world.ns(self.end), self.device);
+        let tbf =
+            format!("-n {ns} qdisc {how} dev {device} root tbf rate {kbps}kbit burst 3100 limit {MODEM}");
+        run("tc", &tbf.split(' ').collect::<Vec<_>>())
+    }
 
-/// The median of what was in the modem at some looks.
-fn usually_in_modem(world: &World) -> u64 {
-    usually_at(BEHIND, world)
-}
+    /// Packets in its queue.
+    fn waiting(self, world: &World) -> u64 {
+        let text = sure("tc", &["-n", &world.ns(self.end), "-s", "qdisc", "show", "dev", self.device]);
+        // backlog 4542b 3p requeues 0
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let at = words.iter().position(|w| *w == "backlog").unwrap();
+        words[at + 2].trim_end_matches('p').parse().unwrap()
+    }
 
-fn usually_at(at: Modem, world: &World) -> u64 {
-    let mut looks: Vec<u64> = (0..15)
-        .map(|_| {
-            std::thread::sleep(Duration::from_millis(100));
-            waiting_at(at, world)
-        })
-        .collect();
-    looks.sort_unstable();
-    looks[looks.len() / 2]
+    /// The median of what is in its queue at some looks.
+    fn usually(self, world: &World) -> u64 {
+        let mut looks: Vec<u64> = (0..15)
+            .map(|_| {
+                std::thread::sleep(Duration::from_millis(100));
+                self.waiting(world)
+            })
+            .collect();
+        looks.sort_unstable();
+        looks[looks.len() / 2]
+    }
 }
 
 /// Waits until the box thinks that its link carries about `kbps`.
@@ -88,7 +85,7 @@ fn believes(running: &BoxProcess, kbps: u64) {
 #[test]
 fn the_rate_of_a_dish_is_found_by_what_arrives_and_its_queue_stands_in_the_box() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
-    let Some(()) = modem_at(BEFORE, &world, "add", 2000) else { return };
+    let Some(()) = BEFORE.add(&world, 2000) else { return };
     let fetches = || -> Vec<_> { (0..6).map(|_| world.fetch(world.server4(), 4_000_000)).collect() };
     world.configure("down = 'auto:where=before'\n");
     let running = world.start_configured();
@@ -98,46 +95,46 @@ fn the_rate_of_a_dish_is_found_by_what_arrives_and_its_queue_stands_in_the_box()
     let status = running.wait_for("packets wait in the box", waits);
     let signals = status.down.report.follows.and_then(|f| f.signals).unwrap();
     assert!(signals.round_trips > 0 && signals.clocks > 0, "{signals:?}");
-    let usually = usually_at(BEFORE, &world);
-    modem_at(BEFORE, &world, "change", 50_000);
+    let usually = BEFORE.usually(&world);
+    BEFORE.change(&world, 50_000);
     under_way.into_iter().for_each(Fetch::complete);
     running.stop();
 
     // Without the box they all stand before the link.
-    modem_at(BEFORE, &world, "change", 2000);
+    BEFORE.change(&world, 2000);
     let under_way = fetches();
-    while waiting_at(BEFORE, &world) < 60 {
+    while BEFORE.waiting(&world) < 60 {
         assert!(under_way.iter().any(|f| !f.is_done()), "the queue before the link never filled");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let without = usually_at(BEFORE, &world);
+    let without = BEFORE.usually(&world);
     assert!(usually * 2 < without, "packets before the link: {usually} with the box, {without} without");
     println!("packets before the link: {usually} with the box, {without} without");
-    modem_at(BEFORE, &world, "change", 50_000);
+    BEFORE.change(&world, 50_000);
     under_way.into_iter().for_each(Fetch::complete);
 }
 
 #[test]
 fn a_rate_that_changes_is_followed_and_the_modem_stays_empty() {
     let Some(world) = World::try_new(Kind::Routed) else { return };
-    let Some(()) = modem(&world, "add", 1000) else { return };
+    let Some(()) = BEHIND.add(&world, 1000) else { return };
     // Without the box the modem's queue fills.
     let before: Vec<_> = (0..3).map(|_| world.fetch(world.server4(), 700_000)).collect();
-    while in_modem(&world) < 60 {
+    while BEHIND.waiting(&world) < 60 {
         assert!(before.iter().any(|f| !f.is_done()), "the modem's queue never filled");
         std::thread::sleep(Duration::from_millis(20));
     }
-    modem(&world, "change", 50_000);
+    BEHIND.change(&world, 50_000);
     before.into_iter().for_each(Fetch::complete);
 
-    modem(&world, "change", 1000);
+    BEHIND.change(&world, 1000);
     world.configure("down = 'auto'\nup = '10mbit'\n");
     let running = world.start_configured();
     let downloads: Vec<_> = (0..4).map(|_| world.fetch(world.server4(), 3_000_000)).collect();
     for kbps in [1000, 300, 1000] {
-        modem(&world, "change", kbps);
+        BEHIND.change(&world, kbps);
         believes(&running, kbps);
-        let waits = usually_in_modem(&world);
+        let waits = BEHIND.usually(&world);
         println!("{kbps} kbit/s: usually {waits} packets in the modem");
         assert!(waits < 20, "{kbps} kbit/s: usually {waits} packets in the modem");
     }
@@ -153,7 +150,7 @@ fn a_rate_that_changes_is_followed_and_the_modem_stays_empty() {
         running.wait_for(text, |s| s.down.report.follows.is_some() == followed);
     }
     believes(&running, 1000);
-    modem(&world, "change", 50_000);
+    BEHIND.change(&world, 50_000);
     world.configure("down = '50mbit'\n");
     running.signal(Signal::SIGHUP);
     downloads.into_iter().for_each(Fetch::complete);
