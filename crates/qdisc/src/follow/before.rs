@@ -96,7 +96,7 @@ impl Outside {
         self.releases.insert(place, Release { joins, bytes });
     }
 
-    /// Moves releases whose time has come into the queue.
+    /// Moves the releases that have joined the queue by `now` into it.
     fn pass(&mut self, now: Instant) {
         while let Some(release) = self.releases.front().copied().filter(|r| r.joins <= now) {
             self.releases.pop_front();
@@ -105,7 +105,7 @@ impl Outside {
         }
     }
 
-    /// Takes a packet of `bytes`, which has come out, from the queue.
+    /// Takes `bytes` out of the queue, for a packet that came out of the link.
     fn comes_out(&mut self, bytes: u64) {
         self.set_queue((self.queued - bytes as f64).max(0.0));
     }
