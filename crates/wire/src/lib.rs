@@ -20,6 +20,7 @@ mod quic;
 mod rewrite;
 mod tunnel;
 mod unopened;
+mod upper;
 
 pub use build::build;
 pub use header::{Flags, Header, SackBlocks, TcpHeader, Unreachable};

@@ -6,6 +6,7 @@ use core::num::NonZeroU16;
 
 use narrows_units::{Bytes, Dscp, Ecn, SeqNum};
 
+use crate::upper::{ESP, Extension, Extensions, FRAGMENT, Upper, is_seal};
 use crate::{Flags, FlowKey, Header, Proto, QuicPacket, TcpHeader, Unreachable};
 
 /// Reason why bytes are not an IP packet.
@@ -95,7 +96,7 @@ fn parse_v4<const CAPTURED: bool>(b: &[u8], wire: usize, to: &mut Header) -> Res
     let addr = |at: usize| IpAddr::V4(Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]));
     let mut transport = if later { &[][..] } else { b.get(header_len..total.min(b.len())).unwrap_or(&[]) };
     let (mut proto, mut transport_len) = (fixed[9], total - header_len);
-    if CAPTURED && matches!(proto, 50 | 51 | 141) {
+    if CAPTURED && is_seal(proto) {
         (proto, transport, transport_len) = unsealed(proto, transport, transport_len);
     }
     finish::<CAPTURED>(
@@ -128,34 +129,23 @@ fn parse_v6<const CAPTURED: bool>(b: &[u8], wire: usize, to: &mut Header) -> Res
         IpAddr::V6(Ipv6Addr::from(o))
     };
     let tos = (fixed[0] << 4) | (fixed[1] >> 4);
-    let (mut next, mut at, mut fragment, mut later) = (fixed[6], 40, false, false);
-    let mut ident = None;
-    // Hop-by-hop, routing, destination options and fragment headers (RFC 8200, section 4). No real packet has more than
-    // eight, so we stop there.
-    for _ in 0..8 {
-        match next {
-            0 | 43 | 60 => {
-                let (Some(&n), Some(&len)) = (b.get(at), b.get(at + 1)) else { break };
-                next = n;
-                at += (usize::from(len) + 1) * 8;
-            }
-            44 => {
-                let (Some(&n), Some(offset)) = (b.get(at), be16(b, at + 2)) else { break };
-                next = n;
-                ident = be16(b, at + 6).and_then(NonZeroU16::new);
-                at += 8;
-                fragment |= offset & 0xfff9 != 0;
-                later |= offset & 0xfff8 != 0;
-            }
-            _ => break,
+    let (mut fragment, mut later, mut ident) = (false, false, None);
+    let mut headers = Extensions::of(b).ok_or(WireError::Truncated)?;
+    while let Some(Extension { kind, at }) = headers.step() {
+        if kind == FRAGMENT {
+            let offset = be16(b, at + 2).unwrap_or(0);
+            ident = be16(b, at + 6).and_then(NonZeroU16::new);
+            fragment |= offset & 0xfff9 != 0;
+            later |= offset & 0xfff8 != 0;
         }
     }
+    let Extensions { mut next, at, .. } = headers;
     if at > total {
         return Err(WireError::Length);
     }
     let mut transport = if later { &[][..] } else { b.get(at..total.min(b.len())).unwrap_or(&[]) };
     let mut transport_len = total - at;
-    if CAPTURED && matches!(next, 50 | 51 | 141) {
+    if CAPTURED && is_seal(next) {
         (next, transport, transport_len) = unsealed(next, transport, transport_len);
     }
     finish::<CAPTURED>(
@@ -178,28 +168,20 @@ fn jumbo(b: &[u8]) -> Option<usize> {
     }
 }
 
-/// Protocol, bytes and length of what stands behind headers that authenticate (RFC 4302, section 2), behind a header
-/// that says that ESP encrypts nothing (RFC 5840), or in ESP in which TCP shows (RFC 5879, section 8).
+/// Protocol, bytes and length of what stands behind headers that authenticate or say that ESP encrypts nothing, or in
+/// ESP in which TCP shows (RFC 5879, section 8).
 #[cold]
-fn unsealed(mut proto: u8, mut b: &[u8], mut len: usize) -> (u8, &[u8], usize) {
-    for _ in 0..4 {
-        let (Some(&next), Some(&words)) = (b.first(), b.get(1)) else { break };
-        let header = match proto {
-            51 => (usize::from(words) + 2) * 4,
-            141 if b.get(3).is_some_and(|flags| flags & 0x20 == 0) => usize::from(words),
-            50 => return esp_of_tcp(b, len).map_or((proto, b, len), |(body, len)| (6, body, len)),
-            _ => break,
-        };
-        let Some(rest) = b.get(header..) else { break };
-        (proto, b, len) = (next, rest, len.saturating_sub(header));
-    }
-    (proto, b, len)
+fn unsealed(proto: u8, b: &[u8], len: usize) -> (u8, &[u8], usize) {
+    let seal = Upper { proto, at: 0 };
+    let Upper { proto, at } = seal.behind_seals(b).unwrap_or(seal);
+    let (b, len) = (&b[at..], len.saturating_sub(at));
+    let tcp = if proto == ESP { b.get(..len).and_then(tcp_in_esp) } else { None };
+    tcp.map_or((proto, b, len), |tcp| (Proto::TCP.0, tcp, tcp.len()))
 }
 
 /// TCP in ESP without encryption, whole up to its trailer: filling that counts up from one, its length, and the number
 /// of TCP, before what authenticates.
-fn esp_of_tcp(b: &[u8], len: usize) -> Option<(&[u8], usize)> {
-    let b = b.get(..len)?;
+fn tcp_in_esp(b: &[u8]) -> Option<&[u8]> {
     for authentic in [12, 16, 8, 24, 32, 0] {
         let (rest, trailer) = b.split_at_checked(b.len().checked_sub(authentic + 2)?)?;
         let filling = usize::from(trailer[0]);
@@ -207,7 +189,7 @@ fn esp_of_tcp(b: &[u8], len: usize) -> Option<(&[u8], usize)> {
         let counts = rest[rest.len() - filling..].iter().zip(1_u8..).all(|(byte, n)| *byte == n);
         let header = usize::from(*body.get(12)? >> 4) * 4;
         if trailer[1] == 6 && counts && header >= 20 && header <= body.len() && body[12] & 0x0e == 0 {
-            return Some((body, body.len()));
+            return Some(body);
         }
     }
     None

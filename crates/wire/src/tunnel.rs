@@ -10,6 +10,7 @@ use core::num::NonZeroU16;
 
 use crate::layers::{Layer, TYPE_PPP, be16, byte, from, is_ethernet, is_ip, is_ppp, numbered, walk};
 use crate::unopened::Unopened;
+use crate::upper::{ESP, Upper, WRAPPED_ESP};
 use crate::{FlowKey, Header, Proto, Unreachable, checksum, parse};
 
 /// Tunnels within tunnels that are gone through.
@@ -20,10 +21,7 @@ const UDP: u8 = Proto::UDP.0;
 const IPV4: u8 = 4;
 const IPV6: u8 = 41;
 const GRE: u8 = 47;
-const ESP: u8 = 50;
-const AUTHENTICATED: u8 = 51;
 const MPLS: u8 = 137;
-const WRAPPED_ESP: u8 = 141;
 
 const L2TP: u16 = 1701;
 const GTP: u16 = 2152;
@@ -153,27 +151,11 @@ fn plain((layer, bytes): (Layer, &[u8])) -> Option<(Layer, &[u8], bool)> {
     Some((layer, bytes, false))
 }
 
-/// Finds the packet that this IP packet carries; none if it is no tunnel's.
+/// Finds the packet that this IP packet carries; none if it is no tunnel's. Linux puts a limit on nesting into a
+/// destination option before it (RFC 2473, section 4.1.1).
 pub(crate) fn carried(p: &[u8]) -> Result<Option<Body<'_>>, Unopened> {
-    let (mut proto, at) = match p.first().map_or(0, |first| first >> 4) {
-        // A fragment other than the first begins within something.
-        4 if be16(p, 6)? & 0x1fff == 0 => (byte(p, 9)?, usize::from(p[0] & 0xf) * 4),
-        6 => behind_options(p)?,
-        _ => return Ok(None),
-    };
-    let Some(mut body) = p.get(at..) else { return Ok(None) };
-    // Headers that authenticate (RFC 4302, section 2), and ESP that says that it encrypts nothing (RFC 5840).
-    for _ in 0..4 {
-        match proto {
-            AUTHENTICATED => {
-                (proto, body) = (byte(body, 0)?, from(body, (usize::from(byte(body, 1)?) + 2) * 4)?)
-            }
-            WRAPPED_ESP if byte(body, 3)? & 0x20 == 0 => {
-                (proto, body) = (byte(body, 0)?, from(body, usize::from(byte(body, 1)?))?);
-            }
-            _ => break,
-        }
-    }
+    let Some(Upper { proto, at }) = Upper::of(p)? else { return Ok(None) };
+    let body = from(p, at)?;
     let opened = match proto {
         IPV4 | IPV6 | 94 => Some((Layer::Ip, body, false)),
         GRE => gre(body)?,
@@ -198,23 +180,6 @@ pub(crate) fn carried(p: &[u8]) -> Result<Option<Body<'_>>, Unopened> {
         };
     }
     Ok(Some(Body { packet, numbered }))
-}
-
-/// Hop-by-hop and destination options, routing and the header of a first fragment; Linux puts a limit on nesting into
-/// one of them (RFC 2473).
-fn behind_options(p: &[u8]) -> Result<(u8, usize), Unopened> {
-    let (mut next, mut at) = (byte(p, 6)?, 40);
-    for _ in 0..8 {
-        let len = match next {
-            0 | 43 | 60 => (usize::from(byte(p, at + 1)?) + 1) * 8,
-            // RFC 8200, section 4.5: a later fragment begins within something.
-            44 if be16(p, at + 2)? & 0xfff8 == 0 => 8,
-            _ => break,
-        };
-        next = byte(p, at)?;
-        at += len;
-    }
-    Ok((next, at))
 }
 
 /// GRE: a checksum with an offset, a key, a number and routes may follow the first word (RFC 1701); version 1 is
@@ -431,7 +396,6 @@ fn capwap(b: &[u8]) -> Opened<'_> {
         return Err(Unopened::Named("later fragments of CAPWAP"));
     }
     let frame = from(b, usize::from(first >> 3) * 4)?;
-    let _binding = second;
     let native = second & 1 != 0;
     Ok(Some((if native { Layer::Radio } else { Layer::Ethernet }, frame, false)))
 }

@@ -3,9 +3,10 @@
 
 use super::Captured;
 use super::fragments::{Fragment, Fragments};
-use crate::layers::{Layer, byte, walk};
+use crate::layers::{Layer, walk};
 use crate::parse::{WireError, parse_captured};
 use crate::tunnel::{DEPTH, carried, is_plain};
+use crate::upper::Upper;
 use crate::{Flags, Header, Proto, TcpHeader, Unopened, UnopenedCounts};
 
 /// A frame, as a capture or an interface has it.
@@ -34,6 +35,18 @@ pub struct CutCounts {
     pub headers: u64,
     /// Bytes of a frame from its beginning that would have shown all headers.
     pub needed: u32,
+}
+
+/// A packet of a frame, or one within another.
+#[derive(Clone, Copy)]
+struct Nested<'a> {
+    packet: &'a [u8],
+    /// Bytes of the frame before the packet.
+    before: usize,
+    /// Bytes that the packet has on the link, whether captured or not.
+    wire: usize,
+    /// Number of packets around it.
+    depth: usize,
 }
 
 /// Result of reading one level of packets within packets.
@@ -124,7 +137,7 @@ impl Decoder {
                 }
             }
         }
-        match self.deeper(packet, wire, 0, captured) {
+        match self.deeper(Nested { packet, before, wire, depth: 0 }, captured) {
             Outcome::Read => true,
             Outcome::Waits => false,
             Outcome::Broken(why) => {
@@ -149,7 +162,8 @@ impl Decoder {
     /// Notes what a TCP header lacks whose options are cut.
     #[cold]
     fn cut_short(&mut self, tcp: &TcpHeader, packet: &[u8], before: usize) {
-        let Some((at, len)) = tcp_header(packet) else { return };
+        let Ok(Some(Upper { at, .. })) = Upper::of(packet) else { return };
+        let len = packet.get(at + 12).map_or(0, |offset| usize::from(offset >> 4) * 4);
         self.cut.segments += 1;
         self.cut.needed = self.cut.needed.max((before + at + len) as u32);
         if tcp.flags.has(Flags::SYN) {
@@ -159,9 +173,10 @@ impl Decoder {
         }
     }
 
-    /// A packet that is no plain TCP: a fragment, or one that may carry another.
+    /// Reads a packet that is no plain TCP: a fragment, or one that may carry another.
     #[cold]
-    fn deeper(&mut self, packet: &[u8], wire: usize, depth: usize, captured: &mut Captured) -> Outcome {
+    fn deeper(&mut self, nested: Nested<'_>, captured: &mut Captured) -> Outcome {
+        let Nested { packet, before, wire, depth } = nested;
         let mut header = Header::default();
         if let Err(why) = parse_captured(packet, wire, &mut header) {
             return Outcome::Broken(why);
@@ -172,8 +187,9 @@ impl Decoder {
             };
             return match self.fragments.add(&header, &fragment, captured.at) {
                 Some(whole) if depth < DEPTH => {
+                    let inner = Nested { packet: &whole.bytes, wire: whole.len, depth: depth + 1, ..nested };
+                    let outcome = self.deeper(inner, captured);
                     // The buffer goes back for the next one.
-                    let outcome = self.deeper(&whole.bytes, whole.len, depth + 1, captured);
                     self.fragments.give_back(whole);
                     outcome
                 }
@@ -191,8 +207,14 @@ impl Decoder {
             if depth == DEPTH {
                 self.closed.add(Unopened::Deep);
             } else {
-                let wire = header_wire(&header, wire).saturating_sub(packet.len() - inner.packet.len());
-                match self.deeper(inner.packet, wire, depth + 1, captured) {
+                let headers = packet.len() - inner.packet.len();
+                let inner = Nested {
+                    packet: inner.packet,
+                    before: before + headers,
+                    wire: header_wire(&header, wire).saturating_sub(headers),
+                    depth: depth + 1,
+                };
+                match self.deeper(inner, captured) {
                     Outcome::Broken(_) => self.closed.add(Unopened::Named("a tunnel without IP in it")),
                     read => {
                         self.peeled += u64::from(matches!(read, Outcome::Read));
@@ -202,7 +224,7 @@ impl Decoder {
             }
         }
         captured.header = header;
-        self.found(packet, 0, captured);
+        self.found(packet, before, captured);
         Outcome::Read
     }
 }
@@ -220,21 +242,6 @@ const fn broken(why: WireError) -> Unopened {
         WireError::Truncated => Unopened::Cut,
         WireError::Version(_) | WireError::Length => Unopened::Broken,
     }
-}
-
-/// Where the TCP header of a packet begins, and its length.
-fn tcp_header(p: &[u8]) -> Option<(usize, usize)> {
-    let at = if p.first()? >> 4 == 4 {
-        usize::from(p[0] & 15) * 4
-    } else {
-        let (mut next, mut at) = (*p.get(6)?, 40);
-        while matches!(next, 0 | 43 | 60) {
-            next = *p.get(at)?;
-            at += (usize::from(*p.get(at + 1)?) + 1) * 8;
-        }
-        at
-    };
-    Some((at, usize::from(byte(p, at + 12).ok()? >> 4) * 4))
 }
 
 /// Where a frame was seen: a digest of its interface and of the link's addresses, which another copy of it may have

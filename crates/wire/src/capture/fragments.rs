@@ -3,6 +3,7 @@
 
 use narrows_units::{Duration, Instant};
 
+use crate::upper::{Extensions, FRAGMENT};
 use crate::{FlowKey, Header};
 
 /// Packets that may wait for fragments; beyond, the one that has waited longest goes.
@@ -47,11 +48,11 @@ impl<'a> Fragment<'a> {
                 last: place & 0x2000 == 0,
             });
         }
-        let (mut next_at, mut at) = (6, 40);
-        while matches!(p.get(next_at)?, 0 | 43 | 60) {
-            next_at = at;
-            at += (usize::from(*p.get(at + 1)?) + 1) * 8;
+        let mut headers = Extensions::of(p)?;
+        while headers.next != FRAGMENT {
+            headers.step()?;
         }
+        let (next_at, at) = (headers.named_at, headers.at);
         let total = 40 + usize::from(half(4)?);
         let len = total.checked_sub(at + 8)?;
         let from = usize::from(half(at + 2)? & 0xfff8);

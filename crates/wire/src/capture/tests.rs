@@ -217,6 +217,21 @@ fn a_length_that_offload_left_open_is_the_frame_s() {
     assert_eq!((got[1].header.len, got[1].header.tcp.unwrap().payload), (Bytes(70_040), 69_968));
 }
 
+/// Ethernet has 14 bytes, IPv4 20 and GRE 4, the packet in it 20 of IPv4 and 32 of TCP with its timestamps.
+#[test]
+fn a_cut_header_needs_the_tunnels_before_it_too() {
+    let inner = packet(1);
+    let gre = [0x45, 0, 5, 0xf4, 0, 1, 0, 0, 64, 47, 0, 0, 203, 0, 113, 1, 203, 0, 113, 2, 0, 0, 8, 0];
+    let frame = |tunnel: &[u8]| [&[0; 12][..], &[8, 0], tunnel, &inner[..40]].concat();
+    let o = Order(false);
+    for (tunnel, needed) in [(&[][..], 66), (&gre, 90)] {
+        let file = [o.pcap(0xa1b2_c3d4, 1), o.frame(0, 0, &frame(tunnel), 1600)].concat();
+        let mut reader = Reader::new(&file[..]).unwrap().through_tunnels();
+        assert!(reader.next().unwrap().unwrap().header.tcp.unwrap().cut);
+        assert_eq!((reader.decoder().cut().segments, reader.decoder().cut().needed), (1, needed));
+    }
+}
+
 #[test]
 fn faults_are_named_with_their_place() {
     let o = Order(false);
