@@ -38,42 +38,41 @@ pub enum Unopened {
 
 impl fmt::Display for Unopened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named =
-            |f: &mut fmt::Formatter<'_>, name: Option<&str>| name.map_or(Ok(()), |n| write!(f, " ({n})"));
-        match *self {
+        let name = match *self {
             Self::LinkLayer(n) => {
                 write!(f, "frames of link layer {n}")?;
-                named(f, link_name(n))
+                link_name(n)
             }
             Self::Ethertype(n) => {
                 write!(f, "frames of ethertype {n:#06x}")?;
-                named(f, type_name(n))
+                type_name(n)
             }
             Self::Ppp(n) => {
                 write!(f, "frames of PPP protocol {n:#06x}")?;
-                named(f, ppp_name(n))
+                ppp_name(n)
             }
             Self::Llc(n) => {
                 write!(f, "frames of LLC service {n:#04x}")?;
-                named(f, llc_name(n))
+                llc_name(n)
             }
             Self::Snap(n) => {
                 write!(f, "frames of SNAP protocol {n:#06x}")?;
-                named(f, snap_name(n))
+                snap_name(n)
             }
-            Self::Family(n) => write!(f, "frames of address family {n}"),
             Self::Gre(n) => {
                 write!(f, "packets of GRE protocol {n:#06x}")?;
-                named(f, type_name(n))
+                type_name(n)
             }
-            Self::Encrypted(what) => write!(f, "packets encrypted by {what}"),
-            Self::Named(what) => write!(f, "packets of {what}"),
-            Self::Deep => f.write_str("packets in more than eight tunnels"),
-            Self::Cut => f.write_str("frames cut before the end of the IP header"),
-            Self::Broken => f.write_str("frames whose IP header is broken"),
-            Self::Fragments => f.write_str("fragments of packets that did not come whole"),
-            Self::Others => f.write_str("frames of further kinds"),
-        }
+            Self::Family(n) => return write!(f, "frames of address family {n}"),
+            Self::Encrypted(what) => return write!(f, "packets encrypted by {what}"),
+            Self::Named(what) => return write!(f, "packets of {what}"),
+            Self::Deep => return f.write_str("packets in more than eight tunnels"),
+            Self::Cut => return f.write_str("frames cut before the end of the IP header"),
+            Self::Broken => return f.write_str("frames whose IP header is broken"),
+            Self::Fragments => return f.write_str("fragments of packets that did not come whole"),
+            Self::Others => return f.write_str("frames of further kinds"),
+        };
+        name.map_or(Ok(()), |name| write!(f, " ({name})"))
     }
 }
 
@@ -83,9 +82,7 @@ fn link_name(n: u32) -> Option<&'static str> {
         7 => "ARCNET",
         99 => "Symantec Enterprise Firewall",
         118 => "CDMA",
-        143 => "DOCSIS",
         147..=162 => "reserved for private use",
-        163 => "802.11 with AVS header",
         165 => "BACnet",
         177 => "LAPD",
         186 | 189 | 220 | 249 => "USB",
@@ -95,7 +92,6 @@ fn link_name(n: u32) -> Option<&'static str> {
         209 => "I2C",
         212 => "LIN",
         224 => "Fibre Channel",
-        239 => "NFLOG",
         252 => "Wireshark's upper PDU",
         253 => "Netlink",
         _ => return None,
@@ -166,15 +162,15 @@ fn snap_name(n: u16) -> Option<&'static str> {
     })
 }
 
-/// Kinds that are counted one by one: more than any real capture has.
-const KINDS: usize = 48;
+/// Reasons that are counted one by one: more than any real capture has.
+const REASONS: usize = 48;
 
-/// How often each reason was met; bounded, with what is beyond in one sum.
+/// Counts of frames and packets by reason; beyond 48 reasons, all further ones share [`Unopened::Others`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnopenedCounts(Vec<(Unopened, u64)>);
 
 impl UnopenedCounts {
-    /// Counts one more.
+    /// Counts one more frame or packet with this reason.
     pub fn add(&mut self, what: Unopened) {
         self.add_many(what, 1);
     }
@@ -183,7 +179,7 @@ impl UnopenedCounts {
         if n == 0 {
             return;
         }
-        let room = self.0.len() < KINDS || what == Unopened::Others;
+        let room = self.0.len() < REASONS || what == Unopened::Others;
         match self.0.iter_mut().find(|(known, _)| *known == what) {
             Some((_, count)) => *count += n,
             None if room => self.0.push((what, n)),
@@ -191,12 +187,12 @@ impl UnopenedCounts {
         }
     }
 
-    /// Adds those of another.
+    /// Adds the counts of another capture.
     pub fn merge(&mut self, other: &Self) {
         other.0.iter().for_each(|(what, n)| self.add_many(*what, *n));
     }
 
-    /// Kinds with their counts, the most frequent first.
+    /// Reasons with their counts, the most frequent first.
     #[must_use]
     pub fn sorted(&self) -> Vec<(Unopened, u64)> {
         let mut all = self.0.clone();
@@ -204,13 +200,13 @@ impl UnopenedCounts {
         all
     }
 
-    /// Sum over all kinds.
+    /// Sum over all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().map(|(_, n)| n).sum()
     }
 
-    /// How often this reason was met.
+    /// Count of this reason.
     #[must_use]
     pub fn of(&self, what: Unopened) -> u64 {
         self.0.iter().find(|(known, _)| *known == what).map_or(0, |(_, n)| *n)
