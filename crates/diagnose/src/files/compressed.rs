@@ -2,12 +2,11 @@
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use anyhow::bail;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The bytes of a file, expanded if it is compressed.
-pub(super) fn expanded(file: impl Read + 'static) -> anyhow::Result<Box<dyn Read>> {
+/// Bytes of a file, expanded if it is in one of these formats; the reader of captures names the others.
+pub(super) fn expanded(file: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     // The reader of captures asks for more at once than this buffer holds, and so reads past it.
     let mut file = BufReader::new(file);
     let mut magic = Vec::new();
@@ -21,9 +20,6 @@ pub(super) fn expanded(file: impl Read + 'static) -> anyhow::Result<Box<dyn Read
             Box::new(Zstd { source: whole, decoder: FrameDecoder::new(), within: false })
         }
         [0x04, 0x22, 0x4d, 0x18] => Box::new(Lz4 { frames: lz4_flex::frame::FrameDecoder::new(whole) }),
-        [0xfd, b'7', b'z', b'X'] => bail!("is in xz; expand it: xz -dc FILE | narrows diagnose -"),
-        [b'B', b'Z', b'h', _] => bail!("is in bzip2; expand it: bzip2 -dc FILE | narrows diagnose -"),
-        [b'P', b'K', 3, 4] => bail!("is a ZIP archive; expand it: unzip -p FILE | narrows diagnose -"),
         _ => Box::new(whole),
     })
 }
