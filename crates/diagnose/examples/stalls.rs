@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut reader = Reader::new(File::open(path)?)?;
         let captured: Vec<_> = reader.by_ref().map_while(Result::ok).collect();
         let origin = reader.origin().unwrap_or(0);
-        packets.extend(captured.into_iter().map(|c| (origin + i128::from(c.at.as_nanos()), c)));
+        packets.extend(captured.into_iter().map(|c| (origin + c.at.as_nanos().cast_signed(), c)));
     }
     packets.sort_by_key(|(at, _)| *at);
     let origin = packets.first().map_or(0, |(at, _)| *at);

@@ -1,7 +1,7 @@
 //! Captures as packets: plain, or in gzip, zstd or lz4; one, or several, whose clocks are put side by side. Packets
 //! come in the order of their times, each once, and steps of a clock that was set are taken out.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -9,14 +9,16 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::{Captured, Reader};
-use narrows_wire::{Flags, FlowKey, Proto, UnopenedCounts};
+use narrows_wire::{Proto, UnopenedCounts};
 
 use crate::Ordered;
-use crate::copies::{Copies, print};
+use crate::copies::Copies;
 use clock::{FORWARD, Step};
+use offset::{Offset, Stamped, offset};
 
 mod clock;
 mod compressed;
+mod offset;
 
 /// How many packets a packet may be too late, unless the beginning of a file shows that they are later.
 const TOO_LATE: usize = 64;
@@ -28,8 +30,6 @@ const MOST_HELD: usize = 1 << 17;
 const BEHIND: usize = 256;
 /// A step back that is always one of frames written late, nanoseconds: two queues of one card.
 const LATE: i64 = 10_000_000;
-/// Copies in two files that tell how their clocks stand to one another.
-const SHARED: usize = 4;
 /// Steps of a clock that are told one by one.
 const MOST_STEPS: usize = 3;
 /// Frames at one time from which on it is said that a file has no times.
@@ -70,8 +70,8 @@ struct Input {
     over: bool,
     /// Reason why the rest of the file cannot be read.
     cut: Option<String>,
-    /// Difference of the clock from that of the first file, and packets that tell it.
-    differs: Option<(i64, usize)>,
+    /// Offset of the clock from that of the first file.
+    differs: Option<Offset>,
     /// Mark that tells places of this file from those of others.
     mark: u32,
 }
@@ -134,13 +134,11 @@ impl Inputs {
             let (name, source) = source?;
             files.push(Input::open(source, &name, peels, number).with_context(|| name)?);
         }
-        let clocks = files.split_first_mut();
-        if let Some((first, others)) = clocks {
-            others.iter_mut().for_each(|other| other.compare(first));
+        if let Some((first, others)) = files.split_first_mut() {
+            others.iter_mut().for_each(|other| other.differs = offset(other.stamped(), first.stamped()));
         }
-        let begins = |f: &Input| {
-            f.reader.first_stamp().map(|_| f.origin.saturating_add(f.differs.map_or(0, |d| -d.0)))
-        };
+        let begins =
+            |f: &Input| f.reader.origin().map(|_| f.origin.saturating_add(f.differs.map_or(0, |d| -d.by)));
         let origin = files.iter().filter_map(begins).min();
         for file in &mut files {
             file.offset = begins(file).zip(origin).map_or(0, |(own, first)| own.saturating_sub(first));
@@ -201,7 +199,7 @@ impl Inputs {
             };
             let packet = &self.files[number].slots[place];
             if packet.header.tcp.is_some() {
-                if self.copies.is_copy_sampled(packet.at, packet) {
+                if self.copies.is_copy_sampled(packet) {
                     continue;
                 }
             } else {
@@ -284,7 +282,7 @@ impl Input {
             self.beginning.push_back(self.slots[0]);
         }
         self.begins = false;
-        let first = self.reader.first_stamp().unwrap_or(0);
+        let first = self.reader.origin().unwrap_or(0);
         let earliest = times.iter().copied().min().unwrap_or(0);
         self.origin = first.saturating_add(earliest);
         self.since = -earliest;
@@ -339,7 +337,7 @@ impl Input {
                 self.steps(by, place);
             }
             self.last = self.last.max(stamp);
-            self.now = (stamp - self.reader.first_stamp().unwrap_or(stamp)).wrapping_add(self.shift);
+            self.now = (stamp - self.reader.origin().unwrap_or(stamp)).wrapping_add(self.shift);
         }
         true
     }
@@ -393,78 +391,13 @@ impl Input {
         }
     }
 
-    /// Compares the clock with that of another file that has some of the same packets. The difference is that of the
-    /// clocks and of the way; in both directions the way counts once with each sign, and so falls out (RFC 5905,
-    /// section 8).
-    fn compare(&mut self, first: &Self) {
-        let mut known: HashMap<u64, i64> = HashMap::new();
-        let stamp =
-            |f: &Self, p: &Captured| p.stamp.map(|_| f.origin.saturating_add(p.at.as_nanos().cast_signed()));
-        for packet in &first.beginning {
-            if let (Some(tcp), Some(at)) = (&packet.header.tcp, stamp(first, packet)) {
-                known.entry(print(&packet.header, tcp)).or_insert(at);
-            }
-        }
-        let (mut there, mut back) = (Vec::new(), Vec::new());
-        let mut found: HashMap<u64, ()> = HashMap::new();
-        for packet in &self.beginning {
-            let (Some(tcp), Some(at)) = (&packet.header.tcp, stamp(self, packet)) else { continue };
-            let print = print(&packet.header, tcp);
-            let Some(then) = known.get(&print) else { continue };
-            if found.insert(print, ()).is_some() {
-                continue;
-            }
-            let key: &FlowKey = &packet.header.key;
-            let forth = (key.src(), key.sport) < (key.dst(), key.dport);
-            if forth { there.push(at.saturating_sub(*then)) } else { back.push(at.saturating_sub(*then)) }
-        }
-        let shared = there.len() + back.len();
-        if shared < SHARED {
-            self.differs = self.causes(first);
-            return;
-        }
-        // The least in each direction is that without a queue.
-        let (a, b) = (there.iter().min(), back.iter().min());
-        let (Some(a), Some(b)) = (a.or(b), b.or(a)) else { return };
-        let differs = a / 2 + b / 2;
-        self.differs = Some((differs, shared));
-    }
-
-    /// Difference of the clock from that of another file without common packets, as one of each direction, and packets
-    /// that tell it: what is acknowledged was sent before. None if the clocks may agree.
-    fn causes(&self, first: &Self) -> Option<(i64, usize)> {
-        let stamp =
-            |f: &Self, p: &Captured| p.stamp.map(|_| f.origin.saturating_add(p.at.as_nanos().cast_signed()));
-        // Times at which the end of each segment passed first, and at which it was acknowledged first.
-        let of = |f: &Self| {
-            let (mut sent, mut acked) = (HashMap::new(), HashMap::new());
-            for packet in &f.beginning {
-                let (Some(tcp), Some(at)) = (&packet.header.tcp, stamp(f, packet)) else { continue };
-                if tcp.seq_len() > 0 {
-                    sent.entry((packet.header.key, tcp.seq_end().0)).or_insert(at);
-                }
-                if tcp.flags.has(Flags::ACK) {
-                    acked.entry((packet.header.key.reverse(), tcp.ack.0)).or_insert(at);
-                }
-            }
-            (sent, acked)
-        };
-        let ((sent_first, acked_first), (sent, acked)) = (of(first), of(self));
-        let pairs = |sent: &HashMap<(FlowKey, u32), i64>, acked: &HashMap<(FlowKey, u32), i64>| -> Vec<i64> {
-            sent.iter().filter_map(|(what, at)| Some(acked.get(what)?.saturating_sub(*at))).collect()
-        };
-        // The least of each is a way there and back, more or less by the difference of the clocks.
-        let (behind, before) = (pairs(&sent_first, &acked), pairs(&sent, &acked_first));
-        let told = behind.len() + before.len();
-        let (a, b) = (behind.iter().min().copied(), before.iter().min().copied());
-        let differs = match (a, b) {
-            (Some(a), Some(b)) if (a < 0 || b < 0) && a.saturating_add(b) >= 0 => a / 2 - b / 2,
-            // Of one way alone it is known that it takes no less than no time.
-            (Some(a), None) if a < 0 => a,
-            (None, Some(b)) if b < 0 => -b,
-            _ => return None,
-        };
-        (told >= SHARED).then_some((differs, told))
+    /// TCP packets of the beginning.
+    fn stamped(&self) -> impl Iterator<Item = Stamped<'_>> + Clone {
+        self.beginning.iter().filter_map(|Captured { stamp, at, header, .. }| {
+            stamp.as_ref()?;
+            let at = self.origin.saturating_add(at.as_nanos().cast_signed());
+            Some(Stamped { header, tcp: header.tcp.as_ref()?, at })
+        })
     }
 
     /// Reads on until there is a packet to give, or the file is over.
@@ -565,7 +498,7 @@ impl Input {
                 self.reader.untimed()
             ));
         } else if self.reader.frames() >= AT_ONE_TIME
-            && Some(self.last) == self.reader.first_stamp()
+            && Some(self.last) == self.reader.origin()
             && self.now == 0
         {
             say("all frames have the same time: their order is known, and no stall can be told".to_owned());
@@ -581,10 +514,12 @@ impl Input {
         if self.steps_in_all > self.steps.len() as u64 {
             say(format!("the clock was set {} times in all", self.steps_in_all));
         }
-        if let Some((by, shared)) = self.differs.filter(|(by, _)| by.unsigned_abs() > LATE.unsigned_abs()) {
+        if let Some(Offset { by, packets }) =
+            self.differs.filter(|clock| clock.by.unsigned_abs() > LATE.unsigned_abs())
+        {
             let way = if by < 0 { "behind" } else { "ahead of" };
             say(format!(
-                "its clock is {} {way} that of the first file, by {shared} packets that both know of: it was put right",
+                "its clock is {} {way} that of the first file, by {packets} packets that both know of: it was put right",
                 span(by.unsigned_abs())
             ));
         }

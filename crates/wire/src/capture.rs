@@ -2,8 +2,8 @@
 //! and Endace's ERF as [`Header`]s, also files of any of them appended to one another; [`Writer`] writes headers, and
 //! [`FrameWriter`] whole frames, as pcap with timestamps in nanoseconds. [`Decoder`] alone turns frames into headers.
 //!
-//! We parse the file formats ourselves, so that `wire` depends on no outside crate; why
-//! not by a library is told in `docs/decisions/capture-readers.md`.
+//! We parse the file formats ourselves, so that `wire` depends on no outside crate; `docs/decisions/capture-readers.md`
+//! says why.
 //!
 //! No input makes the reader panic or use more memory than the largest frame it accepts.
 
@@ -66,7 +66,7 @@ pub struct CaptureError {
 pub enum CaptureErrorKind {
     /// Reading failed.
     Read(io::Error),
-    /// The first four bytes are those of neither format.
+    /// The first four bytes are those of no format that is read.
     NotACapture([u8; 4]),
     /// An unknown major version.
     Version(u16),
@@ -145,7 +145,8 @@ pub struct Reader<R: Read> {
     format: Format,
     decoder: Decoder,
     frames: u64,
-    first_stamp: Option<i64>,
+    /// Stamp of the first frame that has one.
+    origin: Option<i64>,
     /// Time of the latest frame.
     latest: Instant,
     untimed: u64,
@@ -204,7 +205,7 @@ impl<R: Read> Reader<R> {
             format,
             decoder: Decoder::default(),
             frames: 0,
-            first_stamp: None,
+            origin: None,
             latest: Instant::ZERO,
             untimed: 0,
             over: false,
@@ -239,14 +240,9 @@ impl<R: Read> Reader<R> {
     /// Nanoseconds from 1970 to the first frame with a time that was read so far, on the clock of the capture: files of
     /// one clock can be put side by side with it. `None` before that.
     #[must_use]
-    pub fn origin(&self) -> Option<i128> {
-        self.first_stamp.map(i128::from)
-    }
-
-    /// The same as [`Captured::stamp`] has it.
-    #[must_use]
-    pub const fn first_stamp(&self) -> Option<i64> {
-        self.first_stamp
+    #[inline]
+    pub const fn origin(&self) -> Option<i64> {
+        self.origin
     }
 
     /// Reads the next packet into `captured`, as [`Iterator::next`] would give it: without moving it.
@@ -282,10 +278,8 @@ impl<R: Read> Reader<R> {
             };
             self.frames += 1;
             self.untimed += u64::from(frame.stamp.is_none());
-            if let (None, Some(stamp)) = (self.first_stamp, frame.stamp) {
-                self.first_stamp = Some(stamp);
-            }
-            if let (Some(stamp), Some(first)) = (frame.stamp, self.first_stamp) {
+            if let Some(stamp) = frame.stamp {
+                let first = *self.origin.get_or_insert(stamp);
                 // Neither is below zero.
                 self.latest = Instant::from_nanos((stamp - first).max(0).cast_unsigned());
             }

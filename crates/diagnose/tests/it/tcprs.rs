@@ -45,7 +45,7 @@ fn diagnosed(path: &Path) -> BTreeMap<i128, Event> {
     analyzer.finish();
     let origin = reader.origin().unwrap_or(0);
     let events: Vec<Event> = analyzer.finished().flat_map(|f| f.events).filter(|e| !e.inferred).collect();
-    events.into_iter().map(|e| ((origin + i128::from(e.at.as_nanos())) / 1000, e)).collect()
+    events.into_iter().map(|e| ((i128::from(origin) + i128::from(e.at.as_nanos())) / 1000, e)).collect()
 }
 
 fn logs(dir: &Path, into: &mut Vec<PathBuf>) {
