@@ -90,12 +90,12 @@ impl Copies {
     /// Tells whether this packet of a long capture is a copy. A capture that has copies has them everywhere: where
     /// there were none at the beginning, one packet in sixteen is looked at.
     #[inline]
-    pub fn is_copy_sampled(&mut self, at: Instant, packet: &Captured) -> bool {
+    pub fn is_copy_sampled(&mut self, packet: &Captured) -> bool {
         if self.left == 0 {
             self.turn();
         }
         self.left -= 1;
-        self.looks && self.is_copy(at, packet)
+        self.looks && self.is_copy(packet)
     }
 
     #[cold]
@@ -110,35 +110,30 @@ impl Copies {
 
     /// Tells whether this packet is a copy of one that has passed.
     #[inline]
-    pub fn is_copy(&mut self, at: Instant, packet: &Captured) -> bool {
+    pub fn is_copy(&mut self, packet: &Captured) -> bool {
         let Some(tcp) = &packet.header.tcp else { return false };
         let print = print(&packet.header, tcp);
         let own = print as usize & (REMEMBERED - 1);
-        // Of two places the one that has the packet, or else the older: what is in a queue is not forgotten by chance.
+        // A packet has two slots: it takes the one that has it already, or else the older, so that what waits in a queue
+        // is not forgotten by chance.
         let (a, b) = (self.slots[own], self.slots[own ^ 1]);
         let other = a.print != print && (b.print == print || b.at < a.at);
-        let place = if other { own ^ 1 } else { own };
+        let slot = if other { own ^ 1 } else { own };
         let before = core::mem::replace(
-            &mut self.slots[place],
-            Slot { print, at, place: packet.place, ttl: packet.ttl },
+            &mut self.slots[slot],
+            Slot { print, at: packet.at, place: packet.place, ttl: packet.ttl },
         );
         self.segments += u64::from(tcp.payload > 0);
         if before.print != print {
             return false;
         }
-        self.is_known(packet, tcp, before, at, place)
+        self.is_known(packet, tcp, before, slot)
     }
 
+    /// Tells whether this packet is a copy of the one `before` that has the same print and had this slot.
     #[cold]
-    fn is_known(
-        &mut self,
-        packet: &Captured,
-        tcp: &TcpHeader,
-        before: Slot,
-        at: Instant,
-        place: usize,
-    ) -> bool {
-        let apart = at.since(before.at);
+    fn is_known(&mut self, packet: &Captured, tcp: &TcpHeader, before: Slot, slot: usize) -> bool {
+        let apart = packet.at.since(before.at);
         let elsewhere = before.place != packet.place || before.ttl != packet.ttl;
         let says = tcp.payload > 0 || tcp.flags.has(Flags::SYN) || tcp.flags.has(Flags::FIN);
         let copy = if packet.header.ident.is_some() {
@@ -155,7 +150,7 @@ impl Copies {
             self.left_out += 1;
             self.twice += u64::from(says && !elsewhere);
             // A third copy is measured from the first.
-            self.slots[place] = before;
+            self.slots[slot] = before;
         }
         copy
     }
@@ -190,7 +185,7 @@ mod tests {
     fn copies_by_hand() {
         let ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let mut c = Copies::default();
-        let mut sees = |at: u64, p: Captured| c.is_copy(ms(at), &p);
+        let mut sees = |at: u64, p: Captured| c.is_copy(&Captured { at: ms(at), ..p });
         assert!(!sees(0, packet(7, 1000, 100, 1, 64)));
         // Routed, behind a queue; seen a third time at once; then sent again with another identification.
         assert!(sees(900, packet(7, 1000, 100, 2, 63)));
@@ -212,9 +207,10 @@ mod tests {
         for n in 0..100_u32 {
             for copy in 0..2 {
                 let at = Instant::from_nanos(u64::from(n) * 1_000_000 + copy * 5_000);
-                copies += u32::from(c.is_copy(at, &packet(0, n * 100, 100, 1, 64)));
-                let ack = packet(0, u32::MAX - n, 0, 1, 64);
-                copies += u32::from(c.is_copy(at, &ack));
+                let data = Captured { at, ..packet(0, n * 100, 100, 1, 64) };
+                copies += u32::from(c.is_copy(&data));
+                let ack = Captured { at, ..packet(0, u32::MAX - n, 0, 1, 64) };
+                copies += u32::from(c.is_copy(&ack));
             }
         }
         // All data, and acknowledgments but the first few.

@@ -105,8 +105,7 @@ impl Ear {
             interface: 0,
         };
         self.captured.at = self.latest;
-        let read = self.decoder.read(&framed, &mut self.captured)
-            && !self.copies.is_copy(self.latest, &self.captured);
+        let read = self.decoder.read(&framed, &mut self.captured) && !self.copies.is_copy(&self.captured);
         Ok(Some(read.then_some((self.latest, self.frames, self.captured.header))))
     }
 }
