@@ -278,7 +278,7 @@ fn two_machines() {
     let mut table = Table::default();
     let frames = framed(ethernet);
     for by in [0_i64, -7_300_000_000, 5_100_000_000] {
-        // The other machine is 5 ms behind the first, and its clock goes otherwise.
+        // The second machine is 5 ms from the first, and its clock differs by `by`.
         let mut there: Vec<(u64, Vec<u8>)> = packets()
             .iter()
             .map(|p| {

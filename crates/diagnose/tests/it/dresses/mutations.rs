@@ -1,22 +1,12 @@
 //! Files of all dresses with bytes changed, cut, doubled and exchanged: no panic, no hang, no growth.
 
+use narrows_testing::Rng;
+
 use super::wrap::{FRAMES, Order, Packet, TUNNELS, ethernet};
 use super::{diagnose, packets};
 
 /// Packets of a file: few, so that many files are tried.
 const PACKETS: usize = 12;
-
-/// A small generator, so that a seed gives the same file anywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-}
 
 fn specimens() -> Vec<Vec<u8>> {
     let few: Vec<Packet> = packets().into_iter().take(PACKETS).collect();
@@ -56,12 +46,13 @@ fn changed_files_are_read_or_refused() {
     let many = std::env::var("NARROWS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
     let specimens = specimens();
     for seed in 0..many {
-        let mut random = Random((seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        let mut file = specimens[random.below(specimens.len())].clone();
-        for _ in 0..=random.below(6) {
-            let at = random.below(file.len());
-            let len = random.below(40).min(file.len() - at);
-            match random.below(8) {
+        let mut random = Rng((seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut below = |n: usize| random.below(n.max(1) as u64) as usize;
+        let mut file = specimens[below(specimens.len())].clone();
+        for _ in 0..=below(6) {
+            let at = below(file.len());
+            let len = below(40).min(file.len() - at);
+            match below(8) {
                 0 => file.truncate(at.max(30)),
                 1 => {
                     let piece = file[at..at + len].to_vec();
@@ -70,14 +61,14 @@ fn changed_files_are_read_or_refused() {
                 2 => {
                     file.drain(at..at + len);
                 }
-                3 => file[at] = [0, 0xff, 0x80, 0x45, 0x60, 1][random.below(6)],
+                3 => file[at] = [0, 0xff, 0x80, 0x45, 0x60, 1][below(6)],
                 4 => {
-                    let other = &specimens[random.below(specimens.len())];
-                    let from = random.below(other.len());
+                    let other = &specimens[below(specimens.len())];
+                    let from = below(other.len());
                     let to = (from + 200).min(other.len());
                     file.splice(at..at, other[from..to].iter().copied());
                 }
-                _ => file[at] = random.below(256) as u8,
+                _ => file[at] = below(256) as u8,
             }
             if file.is_empty() {
                 break;
