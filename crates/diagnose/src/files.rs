@@ -13,7 +13,7 @@ use narrows_wire::{Proto, UnopenedCounts};
 
 use crate::Ordered;
 use crate::copies::Copies;
-use clock::{FORWARD, Step};
+use clock::{Clock, LATE, span};
 use offset::{Offset, Stamped, offset};
 
 mod clock;
@@ -28,10 +28,6 @@ const BEGINNING: usize = 1 << 14;
 const MOST_HELD: usize = 1 << 17;
 /// Packets behind a step of the times by which it is judged.
 const BEHIND: usize = 256;
-/// A step back that is always one of frames written late, nanoseconds: two queues of one card.
-const LATE: i64 = 10_000_000;
-/// Steps of a clock that are told one by one.
-const MOST_STEPS: usize = 3;
 /// Frames at one time from which on it is said that a file has no times.
 const AT_ONE_TIME: u64 = 10;
 
@@ -44,17 +40,7 @@ struct Input {
     begins: bool,
     /// Packets read ahead, whose times are still those of the file.
     ahead: VecDeque<Captured>,
-    /// Whether any packet had a stamp.
-    timed: bool,
-    /// Stamp of the latest packet, and what is added to stamps, nanoseconds.
-    last: i64,
-    shift: i64,
-    /// Frame at which the clock was set last, and each step.
-    set_at: u64,
-    steps: Vec<(u64, i64)>,
-    steps_in_all: u64,
-    /// How late frames may be without another look, nanoseconds.
-    late: i64,
+    clock: Clock,
     /// Stamp that counts as the beginning, and time from the beginning of the earliest file to that.
     origin: i64,
     offset: i64,
@@ -249,13 +235,7 @@ impl Input {
             beginning: VecDeque::new(),
             begins: true,
             ahead: VecDeque::new(),
-            timed: false,
-            last: 0,
-            shift: 0,
-            set_at: 0,
-            steps: Vec::new(),
-            steps_in_all: 0,
-            late: LATE,
+            clock: Clock::default(),
             origin: 0,
             offset: 0,
             now: 0,
@@ -328,23 +308,17 @@ impl Input {
             return false;
         }
         if let Some(stamp) = self.slots[place].stamp {
-            if !self.timed {
-                (self.timed, self.last) = (true, stamp);
+            if let Some(by) = self.clock.step(stamp) {
+                self.judge(by, place);
             }
-            // Stamps are above zero and below half the range: differences of two need no thought.
-            let by = stamp - self.last;
-            if !(-self.late..FORWARD).contains(&by) {
-                self.steps(by, place);
-            }
-            self.last = self.last.max(stamp);
-            self.now = (stamp - self.reader.origin().unwrap_or(stamp)).wrapping_add(self.shift);
+            self.now = self.clock.read(stamp, self.reader.origin().unwrap_or(stamp));
         }
         true
     }
 
-    /// The times step by so many nanoseconds from the latest to this packet.
+    /// Judges a step of the times by so many nanoseconds from the latest packet to this one, by those about it.
     #[cold]
-    fn steps(&mut self, by: i64, place: usize) {
+    fn judge(&mut self, by: i64, place: usize) {
         while self.ahead.len() < BEHIND && self.cut.is_none() {
             let mut more = Captured::default();
             match self.reader.next_into(&mut more) {
@@ -353,41 +327,11 @@ impl Input {
                 None => break,
             }
         }
-        let packet = &self.slots[place];
-        let mut behind = vec![packet];
-        let mut last = packet.stamp.unwrap_or(0);
-        for next in self.ahead.iter().take(BEHIND) {
-            let stamp = next.stamp.unwrap_or(last);
-            let back = by < 0 && stamp > self.last;
-            // Another step of that size may be another of the clock.
-            if back || stamp.abs_diff(last) >= by.unsigned_abs() / 2 && stamp != last && by.unsigned_abs() > 1
-            {
-                break;
-            }
-            last = stamp;
-            behind.push(next);
-        }
-        let before: Vec<&Captured> = if self.begins {
-            self.beginning.iter().rev().take(TOO_LATE * 2).collect()
+        let (packet, behind) = (&self.slots[place], self.ahead.iter().take(BEHIND));
+        if self.begins {
+            self.clock.judge(by, packet, self.beginning.iter().rev().take(TOO_LATE * 2), behind);
         } else {
-            self.order.held().map(|place| &self.slots[*place]).collect()
-        };
-        let before: Vec<&Captured> = before.into_iter().filter(|p| p.frame >= self.set_at).collect();
-        match clock::judge(by, &before, &behind) {
-            Step::Time => {}
-            Step::Late => self.late = self.late.max(by.saturating_neg()),
-            Step::Set { passed } => {
-                let packet = &self.slots[place];
-                let set = by.saturating_sub(passed);
-                // A file that is made of such steps goes nowhere.
-                self.shift = self.shift.saturating_sub(set).clamp(-(i64::MAX / 4), i64::MAX / 4);
-                self.set_at = packet.frame;
-                self.steps_in_all += 1;
-                if self.steps.len() < MOST_STEPS {
-                    self.steps.push((packet.frame, set));
-                }
-                self.last = packet.stamp.unwrap_or(self.last);
-            }
+            self.clock.judge(by, packet, self.order.held().map(|place| &self.slots[*place]), behind);
         }
     }
 
@@ -498,22 +442,12 @@ impl Input {
                 self.reader.untimed()
             ));
         } else if self.reader.frames() >= AT_ONE_TIME
-            && Some(self.last) == self.reader.origin()
+            && self.clock.latest() == self.reader.origin()
             && self.now == 0
         {
             say("all frames have the same time: their order is known, and no stall can be told".to_owned());
         }
-        for (frame, by) in &self.steps {
-            let way = if *by < 0 { "back" } else { "forward" };
-            say(format!(
-                "the clock was set {way} by {} at frame {frame}: times behind it were put right, and no stall is \
-                 counted there",
-                span(by.unsigned_abs())
-            ));
-        }
-        if self.steps_in_all > self.steps.len() as u64 {
-            say(format!("the clock was set {} times in all", self.steps_in_all));
-        }
+        self.clock.remarks().into_iter().for_each(&mut say);
         if let Some(Offset { by, packets }) =
             self.differs.filter(|clock| clock.by.unsigned_abs() > LATE.unsigned_abs())
         {
@@ -534,17 +468,5 @@ impl Input {
             say(format!("{} packets came too late to be put in order", self.order.too_late()));
         }
         lines
-    }
-}
-
-/// A length of time in words.
-fn span(nanos: u64) -> String {
-    let seconds = nanos as f64 / 1e9;
-    match seconds {
-        ..0.1 => format!("{:.0} ms", seconds * 1e3),
-        ..1000.0 => format!("{seconds:.1} s"),
-        ..172_800.0 => format!("{:.1} hours", seconds / 3600.0),
-        ..63_072_000.0 => format!("{:.0} days", seconds / 86_400.0),
-        _ => format!("{:.1} years", seconds / 31_557_600.0),
     }
 }

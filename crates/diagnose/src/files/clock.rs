@@ -7,7 +7,11 @@ use narrows_wire::FlowKey;
 use narrows_wire::capture::Captured;
 
 /// A step forward that may be one of the clock, nanoseconds. Shorter ones make no stall that anybody would ask about.
-pub(super) const FORWARD: i64 = 1_000_000_000;
+const FORWARD: i64 = 1_000_000_000;
+/// A step back that is always one of frames written late, nanoseconds: two queues of one card.
+pub(super) const LATE: i64 = 10_000_000;
+/// Steps of a clock that are told one by one.
+const MOST_STEPS: usize = 3;
 /// A step back from which on, without other signs, the clock was set: cards and merged files are late by less.
 const BACK: i64 = 10_000_000_000;
 /// A step forward from which on, without timestamps, the clock was set if a connection goes on: a day.
@@ -19,9 +23,142 @@ const RATES: [f64; 6] = [1000.0, 250.0, 100.0, 512.0, 10.0, 2.0];
 /// Packets of one end behind a step that tell alone: what waited in a queue has caught up by then.
 const ALONE: usize = 8;
 
+/// A clock that was set while the capture ran.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    /// Number of the first frame by the new time.
+    frame: u64,
+    /// Nanoseconds, negative for a clock that was set back.
+    by: i64,
+}
+
+/// Clock of a file: its stamps as times that nobody sets.
+#[derive(Debug)]
+pub(super) struct Clock {
+    /// Latest stamp; none before the first.
+    latest: Option<i64>,
+    /// Nanoseconds that are added to stamps.
+    shift: i64,
+    /// Nanoseconds that frames may be late without another look.
+    late: i64,
+    /// First settings, and the number of all.
+    settings: Vec<Setting>,
+    set: u64,
+    /// Number of the first frame since the latest setting.
+    set_at: u64,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { latest: None, shift: 0, late: LATE, settings: Vec::new(), set: 0, set_at: 0 }
+    }
+}
+
+impl Clock {
+    /// Step of the times from the latest packet to one with this stamp, nanoseconds, if it has to be judged.
+    #[inline]
+    pub(super) fn step(&mut self, stamp: i64) -> Option<i64> {
+        // Stamps are above zero and below half the range: differences of two need no thought.
+        let by = stamp - *self.latest.get_or_insert(stamp);
+        (!(-self.late..FORWARD).contains(&by)).then_some(by)
+    }
+
+    /// Nanoseconds from the `first` stamp of the file to this one, without the settings.
+    #[inline]
+    pub(super) fn read(&mut self, stamp: i64, first: i64) -> i64 {
+        self.latest = self.latest.max(Some(stamp));
+        (stamp - first).wrapping_add(self.shift)
+    }
+
+    /// Latest stamp; none before the first.
+    pub(super) fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+
+    /// Judges a step of `by` nanoseconds to this packet, from packets before it and behind it, in the order of the
+    /// file. Those before may be the latest alone.
+    #[cold]
+    pub(super) fn judge<'a>(
+        &mut self,
+        by: i64,
+        packet: &'a Captured,
+        before: impl Iterator<Item = &'a Captured>,
+        behind: impl Iterator<Item = &'a Captured>,
+    ) {
+        let before: Vec<&Captured> = before.filter(|p| p.frame >= self.set_at).collect();
+        match judge(by, &before, &self.until_another(by, packet, behind)) {
+            Step::Time => {}
+            Step::Late => self.late = self.late.max(by.saturating_neg()),
+            Step::Set { passed } => {
+                let by = by.saturating_sub(passed);
+                // A file that is made of such steps goes nowhere.
+                self.shift = self.shift.saturating_sub(by).clamp(-(i64::MAX / 4), i64::MAX / 4);
+                self.set_at = packet.frame;
+                self.set += 1;
+                if self.settings.len() < MOST_STEPS {
+                    self.settings.push(Setting { frame: packet.frame, by });
+                }
+                self.latest = packet.stamp.or(self.latest);
+            }
+        }
+    }
+
+    /// Packets from one on, up to another step of that size, which may be another of the clock.
+    fn until_another<'a>(
+        &self,
+        by: i64,
+        packet: &'a Captured,
+        behind: impl Iterator<Item = &'a Captured>,
+    ) -> Vec<&'a Captured> {
+        let mut until = vec![packet];
+        let mut last = packet.stamp.unwrap_or(0);
+        for next in behind {
+            let stamp = next.stamp.unwrap_or(last);
+            let back = by < 0 && Some(stamp) > self.latest;
+            if back || stamp.abs_diff(last) >= by.unsigned_abs() / 2 && stamp != last && by.unsigned_abs() > 1
+            {
+                break;
+            }
+            last = stamp;
+            until.push(next);
+        }
+        until
+    }
+
+    /// Sentences about the settings.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let way = |by: i64| if by < 0 { "back" } else { "forward" };
+        let told = |Setting { frame, by }: &Setting| {
+            format!(
+                "the clock was set {} by {} at frame {frame}: times behind it were put right, and no stall is counted \
+                 there",
+                way(*by),
+                span(by.unsigned_abs())
+            )
+        };
+        let mut lines: Vec<String> = self.settings.iter().map(told).collect();
+        if self.set > lines.len() as u64 {
+            lines.push(format!("the clock was set {} times in all", self.set));
+        }
+        lines
+    }
+}
+
+/// Length of time in words.
+pub(super) fn span(nanos: u64) -> String {
+    let seconds = nanos as f64 / 1e9;
+    match seconds {
+        ..0.1 => format!("{:.0} ms", seconds * 1e3),
+        ..1000.0 => format!("{seconds:.1} s"),
+        ..172_800.0 => format!("{:.1} hours", seconds / 3600.0),
+        ..63_072_000.0 => format!("{:.0} days", seconds / 86_400.0),
+        _ => format!("{:.1} years", seconds / 31_557_600.0),
+    }
+}
+
 /// Kind of a step of the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+enum Step {
     /// Time that passed.
     Time,
     /// Frames written late.
@@ -136,7 +273,7 @@ impl End<'_> {
 
 /// Says what a step of `by` nanoseconds is, from packets before it and behind it, in the order of the file. Those
 /// before may be the latest alone; those behind end where the next step is.
-pub(super) fn judge(by: i64, before: &[&Captured], behind: &[&Captured]) -> Step {
+fn judge(by: i64, before: &[&Captured], behind: &[&Captured]) -> Step {
     let ends = ends(before, behind);
     let step = by as f64 / 1e9;
     let shifts: Vec<Shift> = ends.iter().filter_map(End::shift).collect();
