@@ -37,6 +37,7 @@ struct Input {
     reader: Reader<Box<dyn Read>>,
     /// Packets of the beginning, with their times.
     beginning: VecDeque<Captured>,
+    /// Whether the beginning is being read.
     begins: bool,
     /// Packets read ahead, whose times are still those of the file.
     ahead: VecDeque<Captured>,

@@ -79,7 +79,7 @@ pub struct FlowReport {
     pub to: Instant,
     /// Packets of both directions.
     pub packets: u64,
-    /// Only packets of one end were captured.
+    /// Whether packets of one end alone were captured.
     pub one_way: bool,
     /// Data of the opener, and of the other end.
     pub directions: [DirectionReport; 2],

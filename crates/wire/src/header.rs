@@ -108,7 +108,7 @@ pub struct TcpHeader {
     pub sack: SackBlocks,
     /// Whether the header holds something that no field here shows: another option, a malformed one, or a reserved bit.
     pub beyond: bool,
-    /// The capture ends within the header: options are missing. Never set where packets are queued, because there a
+    /// Whether the capture ends within the header, so that options are missing. Never set where packets are queued, because there a
     /// header that is not whole is not read.
     pub cut: bool,
 }

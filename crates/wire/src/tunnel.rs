@@ -140,7 +140,7 @@ fn inside(packet: &[u8]) -> impl Iterator<Item = Inner<'_>> {
 pub(crate) struct Body<'a> {
     /// Bytes from its IP header on.
     pub(crate) packet: &'a [u8],
-    /// The tunnel numbers its packets.
+    /// Whether the tunnel numbers its packets.
     numbered: bool,
 }
 

@@ -199,16 +199,4 @@ impl UnopenedCounts {
         all.sort_by_key(|(what, n)| (core::cmp::Reverse(*n), *what));
         all
     }
-
-    /// Sum over all reasons.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.0.iter().map(|(_, n)| n).sum()
-    }
-
-    /// Count of this reason.
-    #[must_use]
-    pub fn of(&self, what: Unopened) -> u64 {
-        self.0.iter().find(|(known, _)| *known == what).map_or(0, |(_, n)| *n)
-    }
 }

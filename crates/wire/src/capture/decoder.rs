@@ -59,10 +59,10 @@ enum Outcome {
     Broken(WireError),
 }
 
-/// See the head of the file.
+/// Decoder of frames into headers, with counts of what it did not open.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
-    /// Packets in tunnels are read instead of those that carry them, and fragments are put together.
+    /// Whether packets in tunnels are read instead of those that carry them, and fragments are put together.
     peels: bool,
     peeled: u64,
     left_out: UnopenedCounts,

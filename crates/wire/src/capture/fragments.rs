@@ -93,7 +93,7 @@ struct Waiting {
     end: Option<usize>,
 }
 
-/// See the head of the file.
+/// Packets that wait for fragments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fragments {
     waiting: Vec<Waiting>,

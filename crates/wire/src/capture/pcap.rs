@@ -13,9 +13,9 @@ pub(super) struct Pcap {
     big: bool,
     /// Nanoseconds in the unit of the second word of a time.
     unit: u32,
-    /// Interface, protocol and kind of packet follow each head, eight bytes (Kuznetzov's patch).
+    /// Whether interface, protocol and kind of packet follow each head, eight bytes (Kuznetzov's patch).
     longer: bool,
-    /// The two lengths may stand the other way round: before version 2.3 always, with 2.3 sometimes.
+    /// Whether the two lengths may stand the other way round: before version 2.3 always, with 2.3 sometimes.
     swapped: bool,
     link: u32,
 }
