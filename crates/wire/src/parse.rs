@@ -70,7 +70,7 @@ fn parse_as<const CAPTURED: bool>(bytes: &[u8], wire: usize, to: &mut Header) ->
     }
 }
 
-fn be16(b: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn be16(b: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(b.get(at..at + 2)?.try_into().ok()?))
 }
 fn be32(b: &[u8], at: usize) -> Option<u32> {

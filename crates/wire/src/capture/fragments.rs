@@ -3,6 +3,7 @@
 
 use narrows_units::{Duration, Instant};
 
+use crate::parse::be16;
 use crate::upper::{Extensions, FRAGMENT};
 use crate::{FlowKey, Header};
 
@@ -31,17 +32,16 @@ pub(super) struct Fragment<'a> {
 impl<'a> Fragment<'a> {
     /// Reads a fragment's place; none if its headers are cut. `wire` is how many bytes its frame had.
     pub(super) fn of(p: &'a [u8], wire: usize) -> Option<Self> {
-        let half = |at: usize| Some(u16::from_be_bytes([*p.get(at)?, *p.get(at + 1)?]));
         if p.first()? >> 4 == 4 {
             let header = usize::from(p[0] & 15) * 4;
-            let (total, place) = (usize::from(half(2)?), half(6)?);
+            let (total, place) = (usize::from(be16(p, 2)?), be16(p, 6)?);
             let len = if total == 0 { wire } else { total }.checked_sub(header)?;
             let from = usize::from(place & 0x1fff) * 8;
             return Some(Self {
                 head: p.get(..header)?,
                 next_at: 9,
                 next: p[9],
-                ident: half(4)?.into(),
+                ident: be16(p, 4)?.into(),
                 data: &p[header..(header + len).min(p.len())],
                 from,
                 to: from + len,
@@ -53,18 +53,18 @@ impl<'a> Fragment<'a> {
             headers.step()?;
         }
         let (next_at, at) = (headers.named_at, headers.at);
-        let total = 40 + usize::from(half(4)?);
+        let total = 40 + usize::from(be16(p, 4)?);
         let len = total.checked_sub(at + 8)?;
-        let from = usize::from(half(at + 2)? & 0xfff8);
+        let from = usize::from(be16(p, at + 2)? & 0xfff8);
         Some(Self {
             head: p.get(..at)?,
             next_at,
             next: *p.get(at)?,
-            ident: u32::from(half(at + 4)?) << 16 | u32::from(half(at + 6)?),
+            ident: u32::from(be16(p, at + 4)?) << 16 | u32::from(be16(p, at + 6)?),
             data: p.get(at + 8..total.min(p.len()))?,
             from,
             to: from + len,
-            last: half(at + 2)? & 1 == 0,
+            last: be16(p, at + 2)? & 1 == 0,
         })
     }
 }
