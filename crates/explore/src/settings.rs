@@ -96,7 +96,7 @@ impl Default for Settings {
     }
 }
 
-/// FieldKind of a field.
+/// Kind of a field, with the values that it can have.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum FieldKind {
@@ -305,7 +305,7 @@ pub const FIELDS: &[Field] = &[
     field(
         PEOPLE,
         "shape",
-        "FieldKind of call",
+        "Kind of call",
         "",
         FieldKind::Choice {
             words: &[

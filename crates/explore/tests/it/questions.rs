@@ -56,6 +56,9 @@ fn the_page_is_told_all_it_shows() {
     for field in fields {
         assert!(defaults.contains_key(field["key"].as_str().unwrap()), "{field}");
         assert!(field["about"].as_str().unwrap().ends_with('.'), "{field}");
+        let label = field["label"].as_str().unwrap();
+        let joined = label.as_bytes().windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase());
+        assert!(!joined, "words for people, no name from the code: {label}");
     }
     assert_eq!(about["presets"].as_array().unwrap().len(), PRESETS.len());
 }
