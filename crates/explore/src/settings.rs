@@ -369,47 +369,16 @@ impl Settings {
     /// # Errors
     /// A field that is not known or has another kind of value.
     pub fn read(value: &Value) -> Result<Self, Problem> {
-        let mut read = Self::default();
         let Some(object) = value.as_object() else {
             return Err(Problem::of("", "expected settings"));
         };
+        let read = |value| serde_json::from_value::<Self>(value);
         // Field by field, so that a wrong value is told at its field.
         for (key, value) in object {
             let one = serde_json::json!({ key: value });
-            let known = serde_json::from_value::<Self>(one)
-                .map_err(|e| Problem::of(key, &format!("{value} is no value here: {e}")))?;
-            read.take(key, &known);
+            read(one).map_err(|e| Problem::of(key, &format!("{value} is no value here: {e}")))?;
         }
-        Ok(read)
-    }
-
-    fn take(&mut self, key: &str, from: &Self) {
-        match key {
-            "rate_kbps" => self.rate_kbps = from.rate_kbps,
-            "up_kbps" => self.up_kbps = from.up_kbps,
-            "rates_kbps" => self.rates_kbps.clone_from(&from.rates_kbps),
-            "rtt_ms" => self.rtt_ms = from.rtt_ms,
-            "buffer" => self.buffer = from.buffer,
-            "loss_percent" => self.loss_percent = from.loss_percent,
-            "mtu" => self.mtu = from.mtu,
-            "users" => self.users = from.users,
-            "load" => self.load.clone_from(&from.load),
-            "objects" => self.objects = from.objects,
-            "object_kb" => self.object_kb = from.object_kb,
-            "connections" => self.connections = from.connections,
-            "think_s" => self.think_s = from.think_s,
-            "tls" => self.tls = from.tls,
-            "quic_percent" => self.quic_percent = from.quic_percent,
-            "downloads" => self.downloads = from.downloads,
-            "senders" => self.senders.clone_from(&from.senders),
-            "calls" => self.calls = from.calls,
-            "shape" => self.shape.clone_from(&from.shape),
-            "a" => self.a.clone_from(&from.a),
-            "b" => self.b.clone_from(&from.b),
-            "seconds" => self.seconds = from.seconds,
-            "seed" => self.seed = from.seed,
-            _ => {}
-        }
+        read(value.clone()).map_err(|e| Problem::of("", &e.to_string()))
     }
 
     /// Names each value that cannot be, at its field.
