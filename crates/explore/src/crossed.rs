@@ -3,44 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use narrows_quic::RangeSet;
 use narrows_units::{Duration, Instant};
 use narrows_wire::capture::{Captured, Reader};
 use narrows_wire::{Flags, FlowKey, Header};
-
-/// Ranges of a flow's bytes that crossed the link.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    /// Disjoint ranges in order; the first begins at 0 once the first byte is there.
-    parts: Vec<(u64, u64)>,
-}
-
-impl Seen {
-    /// Adds the bytes from `from` to before `to`; says how many of them are new.
-    pub(crate) fn add(&mut self, from: u64, to: u64) -> u64 {
-        let (mut low, mut high, mut known) = (from, to, 0);
-        self.parts.retain(|&(a, b)| {
-            if b < from || a > to {
-                return true;
-            }
-            known += b.min(to).saturating_sub(a.max(from));
-            (low, high) = (low.min(a), high.max(b));
-            false
-        });
-        let at = self.parts.partition_point(|&(a, _)| a < low);
-        self.parts.insert(at, (low, high));
-        (to - from).saturating_sub(known)
-    }
-
-    /// End of what is there without a hole.
-    pub(crate) fn in_order(&self) -> u64 {
-        self.parts.first().filter(|(from, _)| *from == 0).map_or(0, |(_, to)| *to)
-    }
-
-    /// End of the last byte that is there.
-    pub(crate) fn end(&self) -> u64 {
-        self.parts.last().map_or(0, |(_, to)| *to)
-    }
-}
 
 /// Novelty of a packet's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +65,15 @@ pub(crate) struct Crossed {
 #[derive(Debug, Default)]
 struct Follow {
     number: u32,
-    seen: Seen,
+    /// Bytes of the connection that crossed the link.
+    seen: RangeSet,
+}
+
+impl Follow {
+    /// End of the last byte that crossed; 0 before the first.
+    fn end(&self) -> u64 {
+        self.seen.max().map_or(0, |last| last + 1)
+    }
 }
 
 const UDP_HEADERS: u64 = 28;
@@ -117,7 +91,7 @@ impl Crossed {
                 Follow { number: connections - 1, ..Follow::default() }
             });
             // Ports come round again: this is another connection.
-            if opens && flow.seen.end() > 0 {
+            if opens && !flow.seen.is_empty() {
                 connections += 1;
                 *flow = Follow { number: connections - 1, ..Follow::default() };
             }
@@ -141,10 +115,10 @@ fn passed(at: Instant, header: &Header, flow: &mut Follow) -> Passed {
         // The SYN is 0, so data begins at 1.
         Some(tcp) => (u64::from(tcp.seq.0.saturating_sub(1)), u64::from(tcp.payload)),
         // Numbers are hidden: what comes counts as new.
-        None => (flow.seen.end(), header.len.0.saturating_sub(UDP_HEADERS)),
+        None => (flow.end(), header.len.0.saturating_sub(UDP_HEADERS)),
     };
-    let (end, before) = (flow.seen.end(), flow.seen.in_order());
-    let fresh = if data > 0 { flow.seen.add(from, from + data) } else { 0 };
+    let (end, before) = (flow.end(), flow.seen.from_zero());
+    let fresh = flow.seen.insert(from, from + data);
     let brought = match (data, fresh) {
         (0, _) => Brought::Nothing,
         (_, 0) => Brought::Copy,
@@ -158,7 +132,7 @@ fn passed(at: Instant, header: &Header, flow: &mut Follow) -> Passed {
         from,
         data,
         fresh,
-        readable: flow.seen.in_order() - before,
+        readable: flow.seen.from_zero() - before,
         len: header.len.0,
         brought,
     }
@@ -183,23 +157,4 @@ fn packets(file: &[u8]) -> Vec<(Instant, Header)> {
         *at += Duration::from_nanos(origin);
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_join_and_only_what_is_new_counts() {
-        let mut seen = Seen::default();
-        assert_eq!((seen.add(0, 100), seen.in_order()), (100, 100));
-        assert_eq!(
-            (seen.add(200, 300), seen.in_order(), seen.end()),
-            (100, 100, 300),
-            "a hole from 100 to 200"
-        );
-        assert_eq!((seen.add(50, 150), seen.in_order()), (50, 150), "half of it is known");
-        assert_eq!((seen.add(150, 200), seen.in_order()), (50, 300), "the hole is filled");
-        assert_eq!(seen.add(0, 300), 0, "a copy of all");
-    }
 }
