@@ -227,7 +227,7 @@ export class Sequences extends Layers {
       pen.fillRect(x(t) - 1, y(s.byte[i]) - tall, s.kind[i] ? 3 : 2, tall);
     });
     pen.fillStyle = css("--bad");
-    for (const [t] of s.timeouts) {
+    for (const t of s.timeouts) {
       pen.beginPath();
       pen.moveTo(x(t), low);
       pen.lineTo(x(t) - 4, low + 7);

@@ -10,7 +10,7 @@
 /** @typedef {{version: string, stall_s: number, fields: Field[], queues: {spec: string, name: string}[], presets: Preset[], defaults: Settings}} About */
 /** @typedef {{sorted: number[], done: number, never: number}} Times */
 /** @typedef {{capacity: number, payload: number, headers: number, copies: number, control: number, idle: number, arrived: number, dropped: number, lost: number, wait_first_s: number|null, wait_later_s: number|null}} Bits */
-/** @typedef {{user: number, at_s: number[], byte: number[], len: number[], kind: number[], ack_s: number[], ack_byte: number[], timeouts: [number, number][], left_out: number}} Sequence */
+/** @typedef {{user: number, at_s: number[], byte: number[], len: number[], kind: number[], ack_s: number[], ack_byte: number[], timeouts: number[], left_out: number}} Sequence */
 /** @typedef {{queue: string, summary: Record<string, number>, column_s: number, columns: number, users: number, kinds: [string, number][], bytes: number[], stalls: [number, number, number][], objects_s: Times, pages_s: Times, object_stalls_s: Times, bits: Bits, calls: {loss: number|null, added_p95_s: number|null, good: boolean}[], sequence: Sequence}} Side */
 /** @typedef {{what: string, model: number, unit: string, figure: string, queue: string, rests_on: string, error: string}} Row */
 /** @typedef {{verdict: string, rows: Row[], left_out: string[], toml: string, python: string, command: string}} Words */

@@ -93,7 +93,6 @@ const ask = async () => {
       $("results").classList.remove("stale");
       const took = performance.now() - mine.since;
       $("took").textContent = `The last picture took ${took.toFixed(0)} ms.`;
-      document.documentElement.dataset.took = took.toFixed(1);
       clearTimeout(slow);
       say("");
       if (!pending) await afterwards(asked, signal);
@@ -395,7 +394,6 @@ const halt = () => {
 const frame = () => {
   if (!playing) return;
   const t = playing.from + (performance.now() - playing.since) / 1e3 * drawn.seconds / PLAYED_S;
-  document.documentElement.dataset.frames = String(Number(document.documentElement.dataset.frames || 0) + 1);
   if (t >= drawn.seconds) { halt(); show(null); return; }
   show(t);
   requestAnimationFrame(frame);

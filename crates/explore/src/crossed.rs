@@ -2,6 +2,7 @@
 //! what the link's time went into.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use narrows_quic::RangeSet;
 use narrows_units::{Duration, Instant};
@@ -57,8 +58,6 @@ pub(crate) struct Acked {
 pub(crate) struct Crossed {
     pub(crate) down: Vec<Passed>,
     pub(crate) up: Vec<Acked>,
-    /// Bytes of IP packets upwards.
-    pub(crate) up_bytes: u64,
 }
 
 /// State of one connection, by the key of its packets to the user.
@@ -98,7 +97,6 @@ impl Crossed {
             all.down.push(passed(at, &header, flow));
         }
         for (at, header) in packets(up) {
-            all.up_bytes += header.len.0;
             let (Some(tcp), Some(flow)) = (header.tcp, flows.get(&header.key.reverse())) else { continue };
             if tcp.flags.has(Flags::ACK) {
                 // The SYN is 0, so data begins at 1.
@@ -138,9 +136,14 @@ fn passed(at: Instant, header: &Header, flow: &mut Follow) -> Passed {
     }
 }
 
-/// Number of a host of the simulator, from its address.
+/// Number of a host of the simulator, from its address in 10.0.0.0/8.
 fn host(bits: u128) -> u32 {
     (bits & 0x00ff_ffff) as u32
+}
+
+/// Address of a host of the simulator.
+pub(crate) fn address(host: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a00_0000 | host)
 }
 
 /// Packets of a capture with the times of the simulation.

@@ -1,10 +1,10 @@
-//! The page's files, as they are served and as `make explore` writes them.
+//! The page's files, as they are served. `scripts/explore` copies the same for other web servers.
 
 /// Name of the file that tells the page which engine is behind it.
-pub const ENGINE: &str = "engine.json";
+pub(crate) const ENGINE: &str = "engine.json";
 
 /// Names and contents.
-pub const FILES: &[(&str, &str)] = &[
+pub(crate) const FILES: &[(&str, &str)] = &[
     ("index.html", include_str!("../page/index.html")),
     ("explore.css", include_str!("../page/explore.css")),
     ("explore.js", include_str!("../page/explore.js")),
@@ -16,8 +16,7 @@ pub const FILES: &[(&str, &str)] = &[
 ];
 
 /// Media type of a file.
-#[must_use]
-pub fn kind(name: &str) -> &'static str {
+pub(crate) fn kind(name: &str) -> &'static str {
     match name.rsplit_once('.') {
         Some((_, "html")) => "text/html; charset=utf-8",
         Some((_, "css")) => "text/css; charset=utf-8",

@@ -5,7 +5,8 @@
 
 mod address;
 mod crossed;
-pub mod files;
+#[cfg(feature = "serve")]
+mod files;
 mod presets;
 mod scenario;
 #[cfg(feature = "serve")]
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 pub use address::fragment;
 pub use presets::{PRESETS, Preset};
 pub use scenario::{python, toml};
-pub use settings::{FIELDS, Field, FieldKind, QUEUES_KNOWN, Settings, Which};
+pub use settings::{FIELDS, Field, FieldKind, Settings, Which};
 pub use side::{Bits, QueueResult, UserPackets, side};
 
 /// Time from which on it counts as a stall that nothing comes to a user, s: the shortest of the project's bounds.
@@ -89,7 +90,7 @@ fn told(question: Question, go_on: &mut dyn FnMut(f64) -> ControlFlow<()>) -> Re
 
 fn about() -> Value {
     let queues: Vec<Value> =
-        QUEUES_KNOWN.iter().map(|(spec, name)| json!({ "spec": spec, "name": name })).collect();
+        settings::QUEUES_KNOWN.iter().map(|(spec, name)| json!({ "spec": spec, "name": name })).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "stall_s": STALL_S,

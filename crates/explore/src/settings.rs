@@ -12,7 +12,7 @@ const MOST_PACKETS: f64 = 1_000_000.0;
 const MOST_RATES: usize = 240;
 
 /// Mean size of the simulator's web object, kB.
-pub const WEB_KB: f64 = 7.3;
+pub(crate) const WEB_KB: f64 = 7.3;
 
 /// A link, who shares it, and the two queues that are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -339,7 +339,7 @@ pub const FIELDS: &[Field] = &[
 ];
 
 /// Queues to choose from, with what people call them. Settings may follow a colon.
-pub const QUEUES_KNOWN: &[(&str, &str)] = &[
+pub(crate) const QUEUES_KNOWN: &[(&str, &str)] = &[
     ("fifo", "drop-tail"),
     ("taq", "TAQ (Narrows)"),
     ("taq:mode=paper", "TAQ as published"),

@@ -8,7 +8,7 @@ use narrows_scenario::{Experiment, Scenario};
 use narrows_sim::{Data, Results, RunError};
 use serde::Serialize;
 
-use crate::crossed::{Brought, Crossed};
+use crate::crossed::{Brought, Crossed, address};
 use crate::scenario::toml_of;
 use crate::{Problem, STALL_S, Settings, Which};
 
@@ -120,8 +120,8 @@ pub struct UserPackets {
     pub ack_s: Vec<f64>,
     /// Byte up to which they acknowledge.
     pub ack_byte: Vec<u64>,
-    /// Times at which a sender's timer expired, with the factor on it.
-    pub timeouts: Vec<(f64, u64)>,
+    /// Times at which a sender's timer expired, s.
+    pub timeouts: Vec<f64>,
     /// Packets left out.
     pub left_out: usize,
 }
@@ -407,22 +407,18 @@ impl Builder<'_> {
         out
     }
 
-    /// Times at which a timer of a sender to `host` expired, with the factor on it.
-    fn timeouts(&self, host: u32) -> Vec<(f64, u64)> {
+    /// Times at which a timer of a sender to `host` expired, s.
+    fn timeouts(&self, host: u32) -> Vec<f64> {
         let Some(table) = self.results.tables.iter().find(|t| t.name == "repairs") else { return Vec::new() };
         let text = |name: &str| match table.columns.iter().find(|c| c.name == name).map(|c| &c.data) {
             Some(Data::Text(words)) => words.as_slice(),
             _ => &[],
         };
-        let address = format!("10.{}.{}.{}:", host >> 16 & 255, host >> 8 & 255, host & 255);
+        let address = format!("{}:", address(host));
         let (to, repair) = (text("to"), text("repair"));
-        let (time, backoff) = (self.column("repairs", "time_s"), self.column("repairs", "backoff"));
-        (0..time.len())
-            .filter(|&i| {
-                to.get(i).is_some_and(|to| to.starts_with(&address))
-                    && repair.get(i).is_some_and(|r| r == "timeout")
-            })
-            .map(|i| (time[i], backoff.get(i).copied().unwrap_or(1.0) as u64))
+        let rows = self.column("repairs", "time_s").into_iter().zip(to).zip(repair);
+        rows.filter(|((_, to), repair)| to.starts_with(&address) && *repair == "timeout")
+            .map(|((at, _), _)| at)
             .collect()
     }
 }

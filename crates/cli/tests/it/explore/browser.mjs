@@ -1,7 +1,7 @@
 // Chromium told what to do by its DevTools protocol, over a pair of pipes: one JSON object after another, each ended by
-// a zero byte. `Browser.open` gives a page that can be asked, clicked, typed into and photographed.
+// a zero byte. `Browser.open` gives a page that can be asked, clicked and typed into.
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -85,17 +85,11 @@ export class Browser {
     throw new Error(`did not become true in ${seconds} s: ${expression}`);
   }
 
-  async press(key, text) {
+  async press(key) {
     const code = { Enter: 13, Tab: 9, " ": 32, ArrowLeft: 37, ArrowUp: 38, ArrowRight: 39, ArrowDown: 40 }[key] || 0;
-    const params = { key, code: key === " " ? "Space" : key, windowsVirtualKeyCode: code, ...(text ? { text } : {}) };
+    const params = { key, code: key === " " ? "Space" : key, windowsVirtualKeyCode: code };
     await this.call("Input.dispatchKeyEvent", { type: "keyDown", ...params });
     await this.call("Input.dispatchKeyEvent", { type: "keyUp", ...params });
-  }
-
-  async photograph(file) {
-    const { cssContentSize: all } = await this.call("Page.getLayoutMetrics");
-    const { data } = await this.call("Page.captureScreenshot", { format: "png", captureBeyondViewport: true, clip: { x: 0, y: 0, width: all.width, height: all.height, scale: 1 } });
-    writeFileSync(file, Buffer.from(data, "base64"));
   }
 
   async close() {
