@@ -152,11 +152,8 @@ const look = (n) => {
 
 // Drawing.
 
-/** @param {Side} side */
-const fair = (side) => {
-  const kbps = drawn.rates_kbps.length ? drawn.rates_kbps.reduce((/** @type {number} */ x, /** @type {number} */ y) => x + y, 0) / drawn.rates_kbps.length : drawn.rate_kbps;
-  return kbps * 125 * side.column_s / Math.max(1, side.users);
-};
+/** Bytes of a fair share in a column. @param {Side} side */
+const fair = (side) => side.bits.capacity / drawn.seconds * side.column_s / Math.max(1, side.users);
 
 /** A time worth being told by the distributions. @type {{id: "pages_s"|"objects_s"|"object_stalls_s", label: string, what: string}[]} */
 const TIMES = [

@@ -156,7 +156,7 @@ fn changing(s: &Settings) -> Vec<Entry> {
     let fast = s.rates_kbps.iter().fold(s.up_kbps, |a, b| a.max(*b)) * FASTER;
     let mut steps: Vec<(u32, f64)> = Vec::new();
     for second in 0..s.seconds {
-        let now = s.rates_kbps[second as usize % s.rates_kbps.len()];
+        let now = s.rate_in(second);
         if steps.last().is_none_or(|(_, before)| (before - now).abs() > f64::EPSILON) {
             steps.push((second, now));
         }

@@ -463,13 +463,21 @@ impl Settings {
         (f64::from(self.users) * self.quic_percent / 100.0).round() as u32
     }
 
-    /// Mean rate towards the users.
+    /// Rate towards the users in a second of the run, kbit/s.
+    pub(crate) fn rate_in(&self, second: u32) -> f64 {
+        match self.rates_kbps.len() {
+            0 => self.rate_kbps,
+            n => self.rates_kbps[second as usize % n],
+        }
+    }
+
+    /// Mean rate towards the users over the run, kbit/s.
     #[must_use]
     pub fn mean_kbps(&self) -> f64 {
         if self.rates_kbps.is_empty() {
             return self.rate_kbps;
         }
-        self.rates_kbps.iter().sum::<f64>() / self.rates_kbps.len() as f64
+        (0..self.seconds).map(|second| self.rate_in(second)).sum::<f64>() / f64::from(self.seconds.max(1))
     }
 
     /// A queue as scenario files name it.

@@ -318,16 +318,11 @@ impl Builder<'_> {
 
     fn bits(&self, crossed: &Crossed) -> Bits {
         let s = self.settings;
-        let kbits: f64 = if s.rates_kbps.is_empty() {
-            s.rate_kbps * f64::from(s.seconds)
-        } else {
-            (0..s.seconds as usize).map(|at| s.rates_kbps[at % s.rates_kbps.len()]).sum()
-        };
         // Figures of the summary are of the slowest link, which may be the way back.
         let links = |name: &str| self.column("links", name).first().copied().filter(|v| v.is_finite());
         let count = |name: &str| links(name).unwrap_or(0.0) as u64;
         let mut bits = Bits {
-            capacity: (kbits * 125.0) as u64,
+            capacity: (s.mean_kbps() * f64::from(s.seconds) * 125.0).round() as u64,
             arrived: count("arrived"),
             dropped: count("dropped"),
             lost: count("lost"),

@@ -2,7 +2,7 @@
 
 use core::ops::ControlFlow;
 
-use narrows_explore::{PRESETS, Settings, answer, fragment, python};
+use narrows_explore::{PRESETS, Settings, Which, answer, fragment, python, side};
 use serde_json::{Value, json};
 
 fn asked(question: &Value) -> Value {
@@ -61,6 +61,20 @@ fn the_page_is_told_all_it_shows() {
         assert!(!joined, "words for people, no name from the code: {label}");
     }
     assert_eq!(about["presets"].as_array().unwrap().len(), PRESETS.len());
+}
+
+/// Rates beyond the end of the run are of no run: a fair share and the models' mean leave them out.
+#[test]
+fn a_recorded_rate_counts_for_the_seconds_simulated() {
+    let rates_kbps = [vec![100.0, 300.0, 100.0, 300.0, 100.0], vec![9000.0; 100]].concat();
+    let settings = Settings { rates_kbps, users: 2, seconds: 5, ..Settings::default() };
+    // 900 kbit in five seconds.
+    assert_eq!(settings.mean_kbps(), 180.0);
+    let found = side(&settings, Which::A, None, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(found.bits.capacity, 112_500);
+    // A list that is shorter than the run begins again: 100, 300, 100, 300, 100.
+    let again = Settings { rates_kbps: vec![100.0, 300.0], ..settings };
+    assert_eq!(again.mean_kbps(), 180.0);
 }
 
 #[test]
