@@ -10,6 +10,10 @@ use crate::{STALL_S, Settings, Which};
 /// Factor by which every other link is faster than the thin one, as in scenario files.
 const FASTER: f64 = 100.0;
 
+/// Names of the thin link and of its way back, as the short form of scenario files has them.
+pub(crate) const THIN: &str = "thin";
+pub(crate) const THIN_BACK: &str = "thin.back";
+
 /// An entry of a table: its name in Python, where that is a class, and its keys.
 struct Entry {
     table: &'static str,
@@ -143,7 +147,7 @@ fn parts(settings: &Settings, queues: &[String]) -> Parts {
         // The file records what the page draws from, so that its runs are the page's to the last digit.
         keys: vec![
             ("stalls", json!([format!("{STALL_S}s")])),
-            ("capture", json!(["thin", "thin.back"])),
+            ("capture", json!([THIN, THIN_BACK])),
             ("repairs", json!(true)),
         ],
     });
@@ -183,7 +187,7 @@ fn changing(s: &Settings) -> Vec<Entry> {
             table: "link",
             class: "Link",
             keys: vec![
-                ("name", json!("thin")),
+                ("name", json!(THIN)),
                 ("from", json!("left")),
                 ("to", json!("right")),
                 ("rates", Value::Array(steps)),

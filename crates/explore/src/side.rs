@@ -9,7 +9,7 @@ use narrows_sim::{Data, Results, RunError};
 use serde::Serialize;
 
 use crate::crossed::{Brought, Crossed, address};
-use crate::scenario::toml_of;
+use crate::scenario::{THIN, THIN_BACK, toml_of};
 use crate::{Problem, STALL_S, Settings, Which};
 
 /// Columns of the heat map at most, each of a whole number of seconds.
@@ -18,8 +18,6 @@ const MOST_COLUMNS: u32 = 120;
 const MOST_TIMES: usize = 1000;
 /// Packets of a user that the page gets at most.
 const MOST_SEQUENCE: usize = 6000;
-/// Bytes of the link layer for each packet, as scenario files have it where they say nothing.
-const OVERHEAD: u64 = 14;
 
 /// Results of one queue.
 #[derive(Clone, Debug, Serialize)]
@@ -176,7 +174,7 @@ impl Builder<'_> {
         let capture = |name: &str| {
             self.results.captures.iter().find(|(link, _)| link == name).map_or(&[][..], |(_, file)| file)
         };
-        let crossed = Crossed::read(capture("thin"), capture("thin.back"));
+        let crossed = Crossed::read(capture(THIN), capture(THIN_BACK));
         let s = self.settings;
         let column_s = s.seconds.div_ceil(MOST_COLUMNS).max(1);
         let columns = s.seconds.div_ceil(column_s);
@@ -330,11 +328,13 @@ impl Builder<'_> {
             wait_later_s: links("wait_bulk_p50_s"),
             ..Bits::default()
         };
+        let thin = self.scenario.topology.links.iter().find(|link| link.name == THIN);
+        let framing = thin.map_or(0, |link| u64::from(link.overhead));
         for p in &crossed.down {
             if p.brought == Brought::Nothing {
-                bits.control += p.len + OVERHEAD;
+                bits.control += p.len + framing;
             } else {
-                bits.headers += p.len - p.data + OVERHEAD;
+                bits.headers += p.len - p.data + framing;
                 bits.payload += p.fresh;
                 bits.copies += p.data - p.fresh;
             }
