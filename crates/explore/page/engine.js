@@ -5,7 +5,7 @@
 /** @typedef {"a"|"b"} Which */
 /** @typedef {Record<string, any>} Settings */
 /** @typedef {{field: string, says: string}} Problem */
-/** @typedef {{key: string, group: string, label: string, unit: string, about: string, kind: "number"|"choice"|"flag"|"queue"|"rates", least: number, most: number, step: number, log: boolean, words: [string, string][]}} Field */
+/** @typedef {{key: string, group: string, label: string, unit: string, about: string, kind: "number"|"choice"|"flag"|"queue"|"rates", least: number, most: number, step: number, log: boolean, words: [string, string][], longest: number}} Field */
 /** @typedef {{key: string, name: string, about: string, settings: Settings}} Preset */
 /** @typedef {{version: string, stall_s: number, fields: Field[], queues: {spec: string, name: string}[], presets: Preset[], defaults: Settings}} About */
 /** @typedef {{sorted: number[], done: number, never: number}} Times */

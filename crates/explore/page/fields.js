@@ -9,7 +9,7 @@ import { html } from "./parts.js";
 
 /** Positions of a slider whose steps are factors. */
 const POSITIONS = 1000;
-/** Milliseconds and bytes of a line of a trace of mahimahi. */
+/** Bits that may pass for each line of a trace of mahimahi: a packet of 1500 bytes. */
 const LINE_BITS = 1500 * 8;
 
 /** @param {Field} f @param {number} value */
@@ -57,8 +57,8 @@ export const settingsOf = (about, text) => {
   return settings;
 };
 
-/** Rates of the seconds of a trace of mahimahi, kbit/s. @param {string} text */
-export const trace = (text) => {
+/** Rates of the seconds of a trace of mahimahi, kbit/s. @param {string} text @param {number} longest s */
+export const trace = (text, longest) => {
   /** @type {number[]} */
   const rates = [];
   for (const line of text.split("\n")) {
@@ -67,7 +67,7 @@ export const trace = (text) => {
     while (rates.length <= at) rates.push(0);
     rates[at] += LINE_BITS / 1000;
   }
-  return rates.slice(0, 240);
+  return rates.slice(0, longest);
 };
 
 export class Form {
@@ -176,7 +176,7 @@ export class Form {
         box.addEventListener("change", () => changed(valueOf(f, box.value)));
         Object.assign(file, { type: "file" });
         file.setAttribute("aria-label", "Read a trace of mahimahi from a file");
-        file.addEventListener("change", async () => { if (file.files?.[0]) changed(trace(await file.files[0].text())); });
+        file.addEventListener("change", async () => { if (file.files?.[0]) changed(trace(await file.files[0].text(), f.longest)); });
         return { inputs: [box, file], show: (value) => { if (document.activeElement !== box) box.value = value.join(", "); } };
       }
     }

@@ -121,7 +121,10 @@ pub enum FieldKind {
     /// A queue.
     Queue,
     /// Rates of the seconds.
-    Rates,
+    Rates {
+        /// Seconds at most.
+        longest: usize,
+    },
 }
 
 /// A field of the page.
@@ -209,7 +212,7 @@ pub const FIELDS: &[Field] = &[
         "rates_kbps",
         "Rate by the second",
         "kbit/s",
-        FieldKind::Rates,
+        FieldKind::Rates { longest: MOST_RATES },
         "A recorded rate, one number a second, again and again; empty for a constant rate.",
     ),
     field(
@@ -408,10 +411,10 @@ impl Settings {
                         all.push(Problem::of(field.key, &why));
                     }
                 }
-                FieldKind::Rates => {
+                FieldKind::Rates { longest } => {
                     let [least, most] = [0.0, 20_000.0];
-                    if self.rates_kbps.len() > MOST_RATES {
-                        all.push(Problem::of(field.key, &format!("expected at most {MOST_RATES} seconds")));
+                    if self.rates_kbps.len() > longest {
+                        all.push(Problem::of(field.key, &format!("expected at most {longest} seconds")));
                     } else if self.rates_kbps.iter().any(|r| !(least..=most).contains(r)) {
                         all.push(Problem::of(field.key, &format!("expected {least} to {most} kbit/s each")));
                     } else if !self.rates_kbps.is_empty() && self.rates_kbps.iter().all(|r| *r < 1.0) {
