@@ -35,6 +35,7 @@ const DASHBOARD: &str = include_str!("page/dashboard.html");
 const STYLE: &str = include_str!("page/dashboard.css");
 const SCRIPT: &str = include_str!("page/dashboard.js");
 const PARTS: &str = include_str!("../../../web/parts.js");
+const PARTS_STYLE: &str = include_str!("../../../web/parts.css");
 
 /// Readers of other machines at a time. One more is turned away.
 const READERS: usize = 64;
@@ -160,6 +161,7 @@ async fn answer(
         "/dashboard" => (200, "text/html; charset=utf-8", DASHBOARD.to_owned()),
         "/dashboard.css" => (200, "text/css; charset=utf-8", STYLE.to_owned()),
         "/dashboard.js" => (200, "text/javascript; charset=utf-8", SCRIPT.to_owned()),
+        "/parts.css" => (200, "text/css; charset=utf-8", PARTS_STYLE.to_owned()),
         "/parts.js" => (200, "text/javascript; charset=utf-8", PARTS.to_owned()),
         "/history.json" => {
             let shown = |stall: &StallJson| all || is_theirs(&stall.user, reader.to_canonical());

@@ -11,6 +11,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("draw.js", include_str!("../page/draw.js")),
     ("engine.js", include_str!("../page/engine.js")),
     ("fields.js", include_str!("../page/fields.js")),
+    ("parts.css", include_str!("../../../web/parts.css")),
     ("parts.js", include_str!("../../../web/parts.js")),
     ("worker.js", include_str!("../page/worker.js")),
 ];

@@ -72,9 +72,12 @@ fn the_page_is_served_to_this_machine_alone() {
     let page = served.get("/", &served.at);
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("Explore a thin link"), "{page}");
     assert!(page.to_ascii_lowercase().contains("content-security-policy: default-src 'none'"), "{page}");
-    for (path, kind) in
-        [("/explore.js", "text/javascript"), ("/parts.js", "text/javascript"), ("/explore.css", "text/css")]
-    {
+    for (path, kind) in [
+        ("/explore.js", "text/javascript"),
+        ("/parts.js", "text/javascript"),
+        ("/parts.css", "text/css"),
+        ("/explore.css", "text/css"),
+    ] {
         let answer = served.get(path, &served.at);
         assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(kind), "{path}: {answer}");
     }

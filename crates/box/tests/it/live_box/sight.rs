@@ -98,6 +98,7 @@ fn the_dashboard_and_prometheus_are_told() {
     for (path, kind) in [
         ("/dashboard", "text/html"),
         ("/dashboard.js", "text/javascript"),
+        ("/parts.css", "text/css"),
         ("/parts.js", "text/javascript"),
         ("/dashboard.css", "text/css"),
     ] {
