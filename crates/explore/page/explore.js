@@ -100,7 +100,7 @@ const ask = async () => {
   } catch (e) {
     const stopped = e instanceof DOMException && e.name === "AbortError" || signal.aborted;
     if (!stopped) say(`The engine does not answer: ${e instanceof Error ? e.message : e}`, true);
-    else if (!pending) say("Stopped. The drawings are those of the settings before.");
+    else if (!pending) say("Stopped. The drawings are of the settings before.");
   } finally {
     clearTimeout(slow);
     document.body.removeAttribute("aria-busy");
@@ -116,7 +116,7 @@ const refused = (problems) => {
   const once = problems.filter((p) => !seen.has(p.field + p.says) && seen.add(p.field + p.says));
   const rest = form.wrong(once);
   $("results").classList.add("stale");
-  say(rest.length ? rest.join("; ") : "These settings cannot be: see the fields in red. The drawings are those before.", true);
+  say(rest.length ? rest.join("; ") : "These settings cannot be simulated: see the fields in red. The drawings are of the settings before.", true);
 };
 
 /** What the first picture does not wait for. @param {Record<string, any>} asked @param {AbortSignal} signal */
@@ -294,7 +294,7 @@ const sequence = () => {
   if (document.activeElement !== box && sides.a) box.value = String(sides.a.sequence.user + 1);
 };
 
-const MODEL_HEADS = ["", "behind", "model", "simulated here", "difference", "how far off the model usually is"];
+const MODEL_HEADS = ["", "queue", "model", "simulated here", "difference", "how far off the model usually is"];
 
 const mathematics = () => {
   if (!words) return;

@@ -36,7 +36,7 @@ pub const STALL_S: f64 = 5.0;
 pub struct Problem {
     /// Key of the field; empty if it is none of them.
     pub field: String,
-    /// The rest of the sentence.
+    /// Reason why the setting cannot be.
     pub says: String,
 }
 

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 /// A link to begin from.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Name in addresses.
+    /// Name of the preset in the page's list.
     pub key: &'static str,
-    /// Name on the page.
+    /// Name of the preset as people read it.
     pub name: &'static str,
-    /// A sentence about it.
+    /// Sentence about the link and its users.
     pub about: &'static str,
     /// Settings that differ from the defaults, as JSON.
     pub settings: &'static str,
@@ -38,7 +38,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         key: "school",
         name: "A school's DSL",
-        about: "40 pupils load pages over 2 Mbit/s, which many a line has upwards of 256 kbit/s.",
+        about: "40 pupils load pages over a line of 2 Mbit/s to them and 256 kbit/s from them.",
         settings: r#"{
             "rate_kbps": 2000, "up_kbps": 256, "rtt_ms": 50, "buffer": 64, "users": 40, "load": "pages",
             "connections": 6, "think_s": 10, "quic_percent": 30
@@ -56,7 +56,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         key: "lte",
         name: "A village's LTE",
-        about: "50 people behind one mast whose rate swings; the rates are made up, yours can be read from a file.",
+        about: "50 people behind a mast whose rate swings; the rates are invented, a file can bring measured ones.",
         settings: r#"{
             "rates_kbps": [2600, 2700, 2000, 1400, 1900, 2400, 2900, 2500, 1600, 900, 400, 200, 300, 700, 1300,
             2100, 2900, 3600, 3000, 1700, 800, 300, 100, 0, 0, 100, 500, 1200, 1900, 2300, 2700, 3100, 2800, 2200,
@@ -94,7 +94,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         key: "demo",
         name: "The demo",
-        about: "What `make demo` runs with real stacks: 100 users on 600 kbit/s, half over QUIC, half over TLS.",
+        about: "Load of `make demo`, which has real stacks: 100 users on 600 kbit/s, half over QUIC, half over TLS.",
         settings: r#"{"rtt_ms": 100, "tls": true, "quic_percent": 50, "think_s": 0.05, "seconds": 80}"#,
     },
     Preset {

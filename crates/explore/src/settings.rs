@@ -130,17 +130,17 @@ pub enum FieldKind {
 /// A field of the page.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Field {
-    /// Name in settings and addresses.
+    /// Name of the field in settings and addresses.
     pub key: &'static str,
-    /// Group of fields it stands in.
+    /// Group of fields in which the field stands.
     pub group: &'static str,
-    /// Name on the page.
+    /// Name of the field on the page.
     pub label: &'static str,
-    /// Unit; empty if it has none.
+    /// Unit of the value; empty if it has none.
     pub unit: &'static str,
-    /// A sentence about it.
+    /// Sentence about the field.
     pub about: &'static str,
-    /// Values it can have.
+    /// Values that the field can have.
     #[serde(flatten)]
     pub kind: FieldKind,
 }
@@ -245,7 +245,7 @@ pub const FIELDS: &[Field] = &[
         "Size of an object",
         "kB",
         number(0.5, 2000.0, 0.1, true),
-        "Mean size; 7.3 kB are sizes of the web, 2 to 31 kB, any other mean is of an exponential law.",
+        "Mean size; 7.3 takes sizes of the web, 2 to 31 kB, any other mean an exponential distribution.",
     ),
     field(
         PEOPLE,
@@ -253,7 +253,7 @@ pub const FIELDS: &[Field] = &[
         "Connections each",
         "",
         number(1.0, 16.0, 1.0, false),
-        "Objects that a user fetches at a time.",
+        "Objects that a user fetches at a time, at most.",
     ),
     field(
         PEOPLE,
@@ -295,7 +295,7 @@ pub const FIELDS: &[Field] = &[
         FieldKind::Choice {
             words: &[("linux", "Linux"), ("rfc", "the RFCs"), ("ns2", "ns-2, as in the papers")],
         },
-        "Whose TCP the servers and the users have.",
+        "TCP of the servers and of the users.",
     ),
     field(
         PEOPLE,
@@ -321,16 +321,23 @@ pub const FIELDS: &[Field] = &[
         },
         "Shape of the packets both ways.",
     ),
-    field(QUEUES, "a", "First queue", "", FieldKind::Queue, "Queue before the link on the left."),
+    field(
+        QUEUES,
+        "a",
+        "First queue",
+        "",
+        FieldKind::Queue,
+        "Queue before the link in the drawings on the left.",
+    ),
     field(
         QUEUES,
         "b",
         "Second queue",
         "",
         FieldKind::Queue,
-        "Queue before the link on the right: the same people, the same chance.",
+        "Queue before the link in the drawings on the right, for the same people under the same seed.",
     ),
-    field(QUEUES, "seconds", "Length", "s", number(5.0, 1200.0, 1.0, false), "Simulated time."),
+    field(QUEUES, "seconds", "Length", "s", number(5.0, 1200.0, 1.0, false), "Time that is simulated."),
     field(
         QUEUES,
         "seed",
@@ -434,7 +441,7 @@ impl Settings {
     fn together(&self) -> Vec<Problem> {
         let mut all = Vec::new();
         if self.users + self.downloads + self.calls == 0 {
-            all.push(Problem::of("users", "nobody is there: at least one user, download or call"));
+            all.push(Problem::of("users", "expected at least one user, download or call"));
         }
         if self.tls && self.load == "pages" && self.quic_percent < 100.0 {
             let why = "the simulator has TLS for single objects only: leave it out, or take objects one after another";

@@ -59,14 +59,14 @@ pub struct Times {
     pub sorted: Vec<f64>,
     /// Number of values, of which `sorted` may have every n-th.
     pub done: usize,
-    /// Number of those without an end, not counted in `done`.
+    /// Number of values without an end, not counted in `done`.
     pub never: usize,
 }
 
 /// Bytes of the link, framing included, by what they were for.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Bits {
-    /// Bytes that it could have carried.
+    /// Bytes that the link could have carried.
     pub capacity: u64,
     /// Payload that had not crossed before.
     pub payload: u64,
@@ -76,28 +76,28 @@ pub struct Bits {
     pub copies: u64,
     /// Packets without payload.
     pub control: u64,
-    /// Unused: no packet was there to send.
+    /// Bytes that the link could have carried while no packet was there to send.
     pub idle: u64,
     /// Packets that came to the queue.
     pub arrived: u64,
-    /// Packets of them that the queue dropped.
+    /// Packets that the queue dropped.
     pub dropped: u64,
     /// Packets lost on the wire.
     pub lost: u64,
     /// Time that half of the packets of connections' first 20 kB waited, s.
     pub wait_first_s: Option<f64>,
-    /// Time that half of the later ones waited, s.
+    /// Time that half of the packets beyond those 20 kB waited, s.
     pub wait_later_s: Option<f64>,
 }
 
 /// A call.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Call {
-    /// Share of its packets that did not arrive, the worse way.
+    /// Share of the packets that did not arrive, the worse way.
     pub loss: f64,
     /// 95th percentile of the added delay, the worse way, s.
     pub added_p95_s: f64,
-    /// Whether it is good by the project's bound.
+    /// Whether the call is good by the simulator's bounds.
     pub good: bool,
 }
 
@@ -116,7 +116,7 @@ pub struct UserPackets {
     pub kind: Vec<u8>,
     /// Times of acknowledgments, s.
     pub ack_s: Vec<f64>,
-    /// Byte up to which they acknowledge.
+    /// Byte up to which each acknowledgment reaches.
     pub ack_byte: Vec<u64>,
     /// Times at which a sender's timer expired, s.
     pub timeouts: Vec<f64>,

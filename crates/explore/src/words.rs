@@ -19,9 +19,9 @@ pub(crate) fn words(settings: &Settings) -> Value {
     let (rows, verdict) = match link.map(|link| plan(&link).map(|plan| (link, plan))) {
         None => (
             Vec::new(),
-            "There is nobody whom the mathematics knows: it is about web users and downloads.".to_owned(),
+            "The mathematics is about web users and downloads, of which there are none.".to_owned(),
         ),
-        Some(Err(why)) => (Vec::new(), format!("Outside of what the mathematics knows: {why}")),
+        Some(Err(why)) => (Vec::new(), format!("The mathematics does not reach these settings: {why}")),
         Some(Ok((link, plan))) => (rows(settings, &link, &plan), verdict(&plan)),
     };
     json!({
@@ -161,10 +161,10 @@ fn verdict(plan: &Plan) -> String {
     let buffer = format!("Drop-tail's full buffer makes a packet wait {}.", seconds(plan.point.queue_s));
     let ways = plan.exits.iter().map(|exit| {
         let rate = exit.rate.map_or_else(String::new, |r| {
-            format!(", or these from {:.0} kbit/s on", r.as_bps() as f64 / 1e3)
+            format!(", or {:.0} kbit/s for these users", r.as_bps() as f64 / 1e3)
         });
         let users = if exit.users == 1 { "1 user".to_owned() } else { format!("{} users", exit.users) };
-        format!("\u{201c}{}\u{201d} reaches to {users} at this rate{rate}.", exit.to.name())
+        format!("\u{201c}{}\u{201d} takes at most {users} at this rate{rate}.", exit.to.name())
     });
     [regime.to_owned(), share, buffer].into_iter().chain(ways).collect::<Vec<_>>().join(" ")
 }
