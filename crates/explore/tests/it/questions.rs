@@ -2,7 +2,8 @@
 
 use core::ops::ControlFlow;
 
-use narrows_explore::{PRESETS, Settings, Which, answer, fragment, python, side};
+use narrows_explore::{PRESETS, Settings, Which, answer, fragment, python, side, toml};
+use narrows_scenario::Experiment;
 use serde_json::{Value, json};
 
 fn asked(question: &Value) -> Value {
@@ -57,10 +58,31 @@ fn the_page_is_told_all_it_shows() {
         assert!(defaults.contains_key(field["key"].as_str().unwrap()), "{field}");
         assert!(field["about"].as_str().unwrap().ends_with('.'), "{field}");
         let label = field["label"].as_str().unwrap();
-        let joined = label.as_bytes().windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase());
+        let joined =
+            label.as_bytes().windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase());
         assert!(!joined, "words for people, no name from the code: {label}");
     }
     assert_eq!(about["presets"].as_array().unwrap().len(), PRESETS.len());
+}
+
+/// Words of the page's lists are those of scenario files, so that none of them ends in an error.
+#[test]
+fn every_choice_of_the_page_makes_a_scenario() {
+    let about = asked(&json!({ "ask": "about" }));
+    let list = |of: &Value| of.as_array().cloned().unwrap_or_default();
+    let choices = list(&about["fields"]).into_iter().flat_map(|field| {
+        let key = field["key"].as_str().unwrap().to_owned();
+        list(&field["words"]).into_iter().map(move |word| (key.clone(), word[0].clone()))
+    });
+    let queues = list(&about["queues"]).into_iter().map(|queue| ("a".to_owned(), queue["spec"].clone()));
+    let all: Vec<(String, Value)> = choices.chain(queues).collect();
+    assert!(all.len() > 15, "{all:?}");
+    for (key, word) in all {
+        let settings = Settings::read(&json!({ "calls": 1, &key: word })).unwrap();
+        assert_eq!(settings.problems(), [], "{key} {word}");
+        let runs = Experiment::parse(&toml(&settings), &[]).and_then(|experiment| experiment.expand());
+        assert_eq!(runs.unwrap().len(), 2, "{key} {word}: a run for each queue");
+    }
 }
 
 /// Rates beyond the end of the run are of no run: a fair share and the models' mean leave them out.
