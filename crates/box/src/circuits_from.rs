@@ -6,21 +6,19 @@
 use std::fmt;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
 use narrows_users::Change;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::control::StatusPublisher;
 use super::privilege;
+use super::socket_file::SocketFile;
 
 /// Clients at once; one more is told so.
 const CLIENTS: usize = 16;
@@ -28,6 +26,8 @@ const CLIENTS: usize = 16;
 const LINE: usize = 8192;
 /// Lines of one client that are under way at once.
 const LINES: usize = 64;
+/// Rights of the socket, its owner's and its group's: whoever may write there says whose packets are whose.
+const RIGHTS: u32 = 0o660;
 /// Time that the engine has for an answer, and a client to take it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -71,8 +71,7 @@ impl Request {
 #[derive(Debug)]
 pub struct CircuitNews {
     heard: Receiver<Request>,
-    /// The socket's path, to be removed.
-    socket: Option<PathBuf>,
+    socket: SocketFile,
 }
 
 impl CircuitNews {
@@ -82,17 +81,10 @@ impl CircuitNews {
     /// If the socket cannot be made, or the kernel has no thread left.
     pub fn listen(from: &CircuitsFrom, engine: Arc<StatusPublisher>) -> anyhow::Result<Self> {
         let (requests, heard) = sync_channel(LINES);
-        let listener = bind(&from.0)?;
+        let (listener, socket) = SocketFile::bind("circuits_from", &from.0, RIGHTS, UnixListener::bind)?;
         let ear = Ear { listener, clients: Vec::new(), requests, engine };
-        let before =
-            SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
-        let thread = std::thread::Builder::new().name("circuits".into()).spawn(move || {
-            privilege::give_up_all(None);
-            ear.hear();
-        });
-        before.thread_set_mask().context("cannot unblock signals")?;
-        thread.context("cannot start a thread")?;
-        Ok(Self { heard, socket: Some(from.0.clone()) })
+        privilege::talker("circuits", None, move || ear.hear())?;
+        Ok(Self { heard, socket })
     }
 
     /// Requests since the last call, no more than a few at once: packets wait meanwhile.
@@ -101,27 +93,9 @@ impl CircuitNews {
     }
 
     /// Leaves the socket's name to the process that has taken this one's place.
-    pub fn leave(mut self) {
-        self.socket = None;
+    pub fn leave(self) {
+        self.socket.leave();
     }
-}
-
-impl Drop for CircuitNews {
-    fn drop(&mut self) {
-        let _ = self.socket.as_ref().map(std::fs::remove_file);
-    }
-}
-
-/// A socket at `path` for its owner and its group: whoever may write there says whose packets are whose.
-fn bind(path: &Path) -> anyhow::Result<UnixListener> {
-    let what = || format!("cannot make the socket of circuits_from = unix:{}", path.display());
-    if let Ok(there) = std::fs::symlink_metadata(path) {
-        ensure!(there.file_type().is_socket(), "{}: something else has that name", what());
-        std::fs::remove_file(path).with_context(what)?;
-    }
-    let listener = UnixListener::bind(path).with_context(what)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).with_context(what)?;
-    Ok(listener)
 }
 
 /// A client, and what it has said of a line.
@@ -235,6 +209,7 @@ impl Ear {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead as _, BufReader};
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 

@@ -36,6 +36,7 @@ mod service;
 mod settings;
 mod sight;
 mod sites;
+mod socket_file;
 mod state;
 mod status;
 mod sysctl;

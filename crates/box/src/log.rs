@@ -7,9 +7,6 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use nix::sys::signal::{SigSet, SigmaskHow};
-
 use super::privilege::{self, Identity};
 
 /// Notices that may wait to be written; more are lost.
@@ -69,10 +66,7 @@ impl Log {
         let (tell, told) = sync_channel(NOTICES);
         let lost = Arc::new(AtomicU64::new(0));
         let uncounted = lost.clone();
-        let before =
-            SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
-        let writer = std::thread::Builder::new().name("log".into()).spawn(move || {
-            privilege::give_up_all(user);
+        let writer = privilege::talker("log", user, move || {
             let mut budget = Budget::new(Instant::now());
             for notice in told {
                 // How it began is never held back.
@@ -84,9 +78,8 @@ impl Log {
                 write(notice);
             }
             tell_lost(&uncounted, &mut write);
-        });
-        before.thread_set_mask().context("cannot unblock signals")?;
-        Ok(Self { voice: Voice { tell, lost }, writer: writer.context("cannot start a thread")? })
+        })?;
+        Ok(Self { voice: Voice { tell, lost }, writer })
     }
 
     /// Says something, soon or not at all.

@@ -4,11 +4,13 @@ use std::fs::Metadata;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::thread::JoinHandle;
 
 use anyhow::{Context, bail, ensure};
 use caps::{CapSet, Capability, CapsHashSet};
 use narrows_netio::{identity, priority};
 use nix::fcntl::{AtFlags, OFlag, open};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{Gid, Uid, User, fchownat};
 use serde::{Deserialize, Serialize};
@@ -194,6 +196,24 @@ pub fn give_up_all(user: Option<Identity>) {
         let _ = caps::clear(None, set);
     }
     let _ = to_talking();
+}
+
+/// Starts a thread that hears no signal, gives up every capability and becomes this user ([`give_up_all`]).
+///
+/// # Errors
+/// If the kernel has no thread left.
+pub fn talker(
+    name: &str,
+    user: Option<Identity>,
+    run: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<JoinHandle<()>> {
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        give_up_all(user);
+        run();
+    });
+    before.thread_set_mask().context("cannot unblock signals")?;
+    thread.context("cannot start a thread")
 }
 
 /// Asks for the CPU a little before others (nice -10), where we may: on a machine that has other work a timer is

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,13 +13,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
 use narrows_qdisc::Direction;
 use narrows_units::Rate;
-use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::control::StatusPublisher;
 use super::privilege;
+use super::socket_file::SocketFile;
 
 /// The most that is read of a file, or taken of a datagram.
 const MOST: usize = 4096;
@@ -100,8 +98,8 @@ pub enum RateNews {
 #[derive(Debug)]
 pub struct Rates {
     heard: Receiver<RateNews>,
-    /// The socket's path, to be removed.
-    socket: Option<PathBuf>,
+    /// Name of the socket, if it is one.
+    socket: Option<SocketFile>,
 }
 
 impl Rates {
@@ -112,23 +110,18 @@ impl Rates {
     pub fn listen(from: &RateFrom, engine: Arc<StatusPublisher>) -> anyhow::Result<Self> {
         let (news, heard) = sync_channel(NEWS);
         let ear = Ear { name: from.clone(), news, engine, warned: None };
-        let socket = match from {
-            RateFrom::File(_) => None,
-            RateFrom::Socket(path) => Some(bind(path)?),
-        };
-        let path = matches!(from, RateFrom::Socket(_)).then(|| ear.path().to_owned());
-        let before =
-            SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).context("cannot block signals")?;
-        let thread = std::thread::Builder::new().name("rates".into()).spawn(move || {
-            privilege::give_up_all(None);
-            match socket {
-                Some(socket) => ear.hear(&socket),
-                None => ear.read(),
+        let (datagrams, socket) = match from {
+            RateFrom::File(_) => (None, None),
+            RateFrom::Socket(path) => {
+                let (datagrams, file) = SocketFile::bind("rate_from", path, 0o600, UnixDatagram::bind)?;
+                (Some(datagrams), Some(file))
             }
-        });
-        before.thread_set_mask().context("cannot unblock signals")?;
-        thread.context("cannot start a thread")?;
-        Ok(Self { heard, socket: path })
+        };
+        privilege::talker("rates", None, move || match datagrams {
+            Some(datagrams) => ear.hear(&datagrams),
+            None => ear.read(),
+        })?;
+        Ok(Self { heard, socket })
     }
 
     /// News since the last call.
@@ -137,26 +130,9 @@ impl Rates {
     }
 
     /// Leaves the socket's name to the process that has taken this one's place.
-    pub fn leave(mut self) {
-        self.socket = None;
+    pub fn leave(self) {
+        self.socket.into_iter().for_each(SocketFile::leave);
     }
-}
-
-impl Drop for Rates {
-    fn drop(&mut self) {
-        let _ = self.socket.as_ref().map(std::fs::remove_file);
-    }
-}
-
-fn bind(path: &Path) -> anyhow::Result<UnixDatagram> {
-    let what = || format!("cannot make the socket of rate_from = unix:{}", path.display());
-    if let Ok(there) = std::fs::symlink_metadata(path) {
-        ensure!(there.file_type().is_socket(), "{}: something else has that name", what());
-        std::fs::remove_file(path).with_context(what)?;
-    }
-    let socket = UnixDatagram::bind(path).with_context(what)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).with_context(what)?;
-    Ok(socket)
 }
 
 /// The thread's part.
