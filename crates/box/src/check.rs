@@ -222,7 +222,7 @@ impl Check {
             return;
         }
         let circuits = settings.circuits.circuits().all();
-        let hang = circuits.iter().filter(|c| sites.find(&c.site[0], &c.site[1]).is_some()).count();
+        let hang = circuits.iter().filter(|c| sites.find(&c.site).is_some()).count();
         self.means.push(format!(
             "sites: {} in {} levels, at which {hang} of {} circuits hang",
             sites.all().len(),

@@ -211,10 +211,7 @@ impl Process<'_> {
     /// Remarks on the files of circuits and sites of all links.
     fn remarks(&self) -> Vec<String> {
         let of = |setup: &LinkSetup| users::remarks(&setup.settings.circuits, &setup.settings.sites);
-        let mut all: Vec<_> = self.setups.iter().flat_map(of).collect();
-        // Links of one box mostly share one file.
-        all.dedup();
-        all
+        users::unique(self.setups.iter().flat_map(of))
     }
 
     /// Opens the control socket and the page of a process that takes nobody's place.

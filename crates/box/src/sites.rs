@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use narrows_qdisc::SITE_LEVELS as LEVELS;
 use narrows_units::Rate;
-use narrows_users::{CircuitError, Effect, Rates, Remark};
+use narrows_users::{CircuitError, Effect, ParentNode, Rates, Remark};
 use serde_json::{Map, Value};
 
-/// Sites of a file: more than any provider has.
+/// Most sites of a file, more than any provider has.
 const MOST: usize = 1 << 16;
 
 /// A site.
@@ -62,7 +62,7 @@ impl Sites {
         above: Option<u32>,
         level: usize,
     ) -> Result<(), CircuitError> {
-        // What is no object is a remark of who wrote the file.
+        // A member that is no object is a note of whoever wrote the file.
         for (name, site) in sites.iter().filter_map(|(name, site)| Some((name, site.as_object()?))) {
             if self.sites.len() >= MOST {
                 return Err(fault(file, format!("expected at most {MOST} sites")));
@@ -124,11 +124,11 @@ impl Sites {
         &self.sites
     }
 
-    /// Place of a site by its id, else by its name.
+    /// Place of the site of a circuit: by its id, else by its name.
     #[must_use]
-    pub fn find(&self, id: &str, name: &str) -> Option<u32> {
-        let by_id = self.by_id.get(id).or_else(|| self.by_name.get(id));
-        by_id.or_else(|| self.by_name.get(name)).copied()
+    pub fn find(&self, site: &ParentNode) -> Option<u32> {
+        let by_id = self.by_id.get(&site.id).or_else(|| self.by_name.get(&site.id));
+        by_id.or_else(|| self.by_name.get(&site.name)).copied()
     }
 
     /// Number of levels.
@@ -137,7 +137,7 @@ impl Sites {
         self.depth
     }
 
-    /// What there is to say of the file.
+    /// Remarks on the sites of the file.
     #[must_use]
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks
@@ -146,12 +146,9 @@ impl Sites {
     /// Takes the file only if all of it could be used.
     ///
     /// # Errors
-    /// The first of what could not.
+    /// The first of what could not, and how many there are.
     pub fn strict(self) -> Result<Self, CircuitError> {
-        match self.remarks.iter().find(|remark| remark.effect > Effect::Taken) {
-            Some(first) => Err(first.fault.clone()),
-            None => Ok(self),
-        }
+        narrows_users::strict(&self.remarks).map(|()| self)
     }
 }
 
@@ -173,6 +170,10 @@ mod tests {
         Sites::read("n.json", text.as_bytes()).unwrap()
     }
 
+    fn find(sites: &Sites, id: &str, name: &str) -> Option<u32> {
+        sites.find(&ParentNode { id: id.to_owned(), name: name.to_owned() })
+    }
+
     #[test]
     fn a_tree_as_libreqos_has_it() {
         let sites = read(
@@ -187,15 +188,15 @@ mod tests {
         );
         let kbps = |n| Some(Rate::from_kbps(n));
         let all: BTreeMap<_, _> = sites.all().iter().map(|s| (&*s.name, (s.rates, s.above))).collect();
-        let hill = sites.find("h", "");
+        let hill = find(&sites, "h", "");
         assert_eq!(
-            (hill, sites.find("", "Hill"), sites.find("nowhere", "Dale").is_some()),
+            (hill, find(&sites, "", "Hill"), find(&sites, "nowhere", "Dale").is_some()),
             (hill, hill, true)
         );
         assert_eq!(all["Hill"], ([kbps(20_000), kbps(2500)], None));
         assert_eq!(all["Barn"], ([kbps(5000), None], hill));
         assert_eq!(all["Town"], ([None, None], hill));
-        assert_eq!(all["Inn"], ([kbps(1000), None], sites.find("", "Town")));
+        assert_eq!(all["Inn"], ([kbps(1000), None], find(&sites, "", "Town")));
         assert_eq!((all["Dale"], sites.depth()), (([None, None], None), 3));
         let said: Vec<_> = sites.remarks().iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -221,12 +222,15 @@ mod tests {
         let said: Vec<_> = odd.remarks().iter().map(ToString::to_string).collect();
         assert!(said[0].starts_with("n.json: site 'a': \"fast\" is no rate"), "{said:?}");
         assert!(said[1].starts_with("n.json: two sites are called 'b'"), "{said:?}");
-        assert!(odd.strict().is_err());
+        let refused = odd.strict().unwrap_err().to_string();
+        assert!(
+            refused.starts_with(&said[0]) && refused.ends_with("; and 1 more as `narrows check` lists them")
+        );
         // Ten levels of which eight are kept.
         let deep =
             (0..10).rev().fold("{}".to_owned(), |below, n| format!(r#"{{"s{n}": {{"children": {below}}}}}"#));
         let deep = read(&deep);
         assert_eq!((deep.depth(), deep.all().len(), deep.remarks().len()), (8, 8, 2));
-        assert_eq!((deep.find("", "s9"), deep.find("", "s7")), (Some(7), Some(7)));
+        assert_eq!((find(&deep, "", "s9"), find(&deep, "", "s7")), (Some(7), Some(7)));
     }
 }

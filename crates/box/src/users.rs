@@ -7,7 +7,7 @@
 //!
 //! NFQUEUE shows the sender's MAC address only; so whose an address is is learned on the way up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -75,9 +75,9 @@ pub fn read_sites(path: &Path, strict: bool) -> anyhow::Result<Sites> {
 pub fn at_no_site(circuits: &CircuitFile, sites: &Sites) -> Option<String> {
     let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
     for circuit in circuits.circuits().all() {
-        let [id, name] = &circuit.site;
-        if !(id.is_empty() && name.is_empty()) && sites.find(id, name).is_none() {
-            *unknown.entry(if name.is_empty() { id } else { name }).or_default() += 1;
+        let site = &circuit.site;
+        if !site.is_none() && sites.find(site).is_none() {
+            *unknown.entry(if site.name.is_empty() { &site.id } else { &site.name }).or_default() += 1;
         }
     }
     let (names, count) = (unknown.len(), unknown.values().sum::<usize>());
@@ -106,6 +106,13 @@ pub fn remarks(file: &CircuitFile, sites: &Sites) -> Vec<String> {
     lines
 }
 
+/// Lines without those that were there before: links of one box mostly share one file.
+#[must_use]
+pub fn unique(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    lines.filter(|line| seen.insert(line.clone())).collect()
+}
+
 /// The circuits of a box.
 #[derive(Debug, Default)]
 pub struct UserMap {
@@ -115,6 +122,9 @@ pub struct UserMap {
     ids: Vec<CircuitId>,
     /// Places of circuits in the file, by their numbers.
     places: BTreeMap<CircuitId, usize>,
+    /// Places of the sites that circuits hang at, by the circuits' numbers. They are found once for a file: what is told
+    /// changes no site, and may come often.
+    at_sites: Arc<[Option<u32>]>,
     /// Rates of users who are in no circuit, down and up.
     plan: Rates,
     told: Told,
@@ -134,6 +144,13 @@ impl UserMap {
         self.ids = self.registry.number(file.circuits());
         self.places = self.ids.iter().copied().zip(0..).collect();
         self.told.renew(file.circuits(), &self.ids, &mut self.registry);
+        let mut at_sites = vec![None; if sites.all().is_empty() { 0 } else { self.registry.len() }];
+        for (circuit, id) in file.circuits().all().iter().zip(&self.ids) {
+            if let Some(at) = at_sites.get_mut(id.0 as usize) {
+                *at = sites.find(&circuit.site);
+            }
+        }
+        self.at_sites = at_sites.into();
         (self.file, self.sites, self.plan) = (file, sites, plan);
         self.learned.clear();
     }
@@ -194,7 +211,7 @@ impl UserMap {
     #[must_use]
     pub fn rates(&self, direction: Direction) -> CircuitRates {
         let way = direction as usize;
-        let (mut rates, mut at_sites) = (vec![None; self.registry.len()], Vec::new());
+        let mut rates = vec![None; self.registry.len()];
         for (circuit, id) in self.file.circuits().all().iter().zip(&self.ids) {
             rates[id.0 as usize] = circuit.rates[way];
         }
@@ -208,14 +225,7 @@ impl UserMap {
         }
         let sites: Vec<_> =
             self.sites.all().iter().map(|s| Site { rate: s.rates[way], above: s.above }).collect();
-        if !sites.is_empty() {
-            at_sites = vec![None; rates.len()];
-            for (circuit, id) in self.file.circuits().all().iter().zip(&self.ids) {
-                let [site_id, name] = &circuit.site;
-                at_sites[id.0 as usize] = self.sites.find(site_id, name);
-            }
-        }
-        CircuitRates::new(rates).with_others(self.plan[way]).with_sites(&sites, at_sites)
+        CircuitRates::new(rates).with_others(self.plan[way]).with_sites(&sites, self.at_sites.clone())
     }
 
     /// The name of a circuit.
@@ -355,6 +365,35 @@ mod tests {
         let to = |last| key([192, 0, 2, 1], [10, 0, 0, last]);
         assert_eq!(map.circuit(Direction::Down, &to(2), LinkAddress::default()), Some(CircuitId(1)));
         assert_eq!(map.circuit(Direction::Down, &to(1), LinkAddress::default()), None);
+    }
+
+    /// Circuits keep their sites when something is told, and one that is told alone hangs at none.
+    #[test]
+    fn what_is_told_moves_nobody_to_another_site() {
+        let text =
+            "Circuit ID,Parent Node,Parent Node ID,IPv4\na,Barn,,10.0.0.1\nb,,h,10.0.0.2\nc,,,10.0.0.3\n";
+        let file = CircuitFile::read("x.csv", text.as_bytes()).unwrap();
+        let tree = r#"{"Hill": {"id": "h", "children": {"Barn": {"downloadBandwidthMbps": 5}}}}"#;
+        let sites = Sites::read("n.json", tree.as_bytes()).unwrap();
+        let mut map = UserMap::default();
+        map.load(Arc::new(file), Arc::new(sites), [None; 2]);
+        for line in ["circuit b 10.0.0.9 2mbit 1mbit", "circuit guest 10.0.0.8"] {
+            map.tell(&Change::parse(line).unwrap().unwrap()).unwrap();
+            for direction in Direction::BOTH {
+                let rates = map.rates(direction);
+                let at = (0..5).map(|n| rates.site(User::circuit(CircuitId(n)))).collect::<Vec<_>>();
+                assert_eq!(at, [Some(1), Some(0), None, None, None], "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_of_two_links_is_remarked_on_once() {
+        let rows = "Circuit ID,IPv4\na,10.0.0\nb,10.0.1\n";
+        let file = CircuitFile::read("x.csv", rows.as_bytes()).unwrap();
+        let of_a_link = || remarks(&file, &Sites::default());
+        assert_eq!(of_a_link().len(), 2);
+        assert_eq!(unique(of_a_link().into_iter().chain(of_a_link())), of_a_link());
     }
 
     /// Receives one packet.

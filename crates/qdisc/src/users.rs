@@ -78,7 +78,8 @@ pub struct UserState<S> {
     aside: bool,
     /// Whether it has sent something itself.
     heard: bool,
-    /// Whether `pace` has a rate, or the user hangs at a site.
+    /// Whether `pace` has a rate, or the user hangs at a site. Where neither is so, nothing is paid, and `pace`, `site`
+    /// and `standing`, which lie in other cache lines, are as they were made.
     rated: bool,
     /// Whether `rests` holds.
     noted: bool,
@@ -354,7 +355,9 @@ impl<S> Users<S> {
             return;
         }
         self.idle.note(self.now, user, state);
-        if state.standing == Standing::Waits {
+        if !state.rated {
+            self.order.leave(&mut self.slab, user);
+        } else if state.standing == Standing::Waits {
             let site = state.site;
             state.standing = Standing::Free;
             self.sites.leave(&mut self.slab, site, user);
@@ -404,7 +407,7 @@ impl<S> Users<S> {
             }
             let first = self.order.first(&self.slab, self.new_share)?;
             let state = self.slab.at_mut(first);
-            if state.rated && state.pace.rate().is_some() && state.pace.paid_until() > now {
+            if state.rated && state.pace.paid_until() > now {
                 state.end_turn(now, &mut self.sites);
                 self.put_aside(first);
                 continue;
@@ -464,7 +467,7 @@ impl<S> Users<S> {
         let state = self.slab.at_mut(user);
         state.owe_what_exceeded_its_credit();
         let credit = wanted.min(most - state.ahead);
-        if credit <= 0 || state.aside || state.standing == Standing::Waits {
+        if credit <= 0 || state.rated && (state.aside || state.standing == Standing::Waits) {
             return false;
         }
         state.turn.credit = state.turn.credit.max(0) + credit;
@@ -595,7 +598,7 @@ impl<S> Users<S> {
 
     /// Has the user pay for a packet that is served outside the lists.
     pub fn pay(&mut self, now: Instant, user: u32, cost: i32) {
-        let Some(state) = self.slab.get_mut(user) else { return };
+        let Some(state) = self.slab.get_mut(user).filter(|state| state.rated) else { return };
         let (aside, before) = (state.aside, state.pace.paid_until());
         state.pace.pay(now, cost);
         if state.site != NIL {

@@ -12,6 +12,23 @@ use crate::{LinkAddress, Mac, Prefix, PrefixTable};
 /// Most that a user may have, down and up; `None` for no limit.
 pub type Rates = [Option<Rate>; 2];
 
+/// Name of the site that a circuit hangs at: its Parent Node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParentNode {
+    /// Id of the site; empty if none is given.
+    pub id: String,
+    /// Name of the site; empty if none is given.
+    pub name: String,
+}
+
+impl ParentNode {
+    /// Whether neither is given: the circuit hangs at none.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty()
+    }
+}
+
 /// A circuit of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circuit {
@@ -23,8 +40,8 @@ pub struct Circuit {
     pub login: String,
     /// Rates of the circuit.
     pub rates: Rates,
-    /// Site that it hangs at, by id and by name; empty if it hangs at none.
-    pub site: [String; 2],
+    /// Site that it hangs at.
+    pub site: ParentNode,
 }
 
 /// All circuits of a file, and how to find the one of a packet.
@@ -80,7 +97,7 @@ impl Draft {
                 name: name.clone(),
                 login: row.login.clone(),
                 rates: row.rates,
-                site: [row.site_id.clone(), row.site.clone()],
+                site: row.site.clone(),
             });
             if !row.login.is_empty() {
                 self.by_login.entry(row.login.clone()).or_insert(at);
@@ -105,10 +122,10 @@ impl Draft {
             circuit.login.clone_from(&row.login);
             self.by_login.entry(row.login.clone()).or_insert(at);
         }
-        if circuit.site[1] != row.site && !row.site.is_empty() {
+        if circuit.site.name != row.site.name && !row.site.name.is_empty() {
             let problem = format!(
                 "circuit '{}' hangs at '{}' by line {}, which is the one that counts",
-                row.circuit, circuit.site[1], self.lines[at as usize]
+                row.circuit, circuit.site.name, self.lines[at as usize]
             );
             remarks.push(place.remark(Effect::PartLeftOut, "Parent Node", problem));
         }
@@ -226,16 +243,7 @@ impl CircuitFile {
     /// # Errors
     /// The first of what could not, and how many there are.
     pub fn strict(self) -> Result<Self, CircuitError> {
-        let mut unused = self.remarks.iter().filter(|remark| remark.effect > Effect::Taken);
-        let Some(first) = unused.next() else { return Ok(self) };
-        let mut error = first.fault.clone();
-        match unused.count() {
-            0 => {}
-            more => {
-                error.problem = format!("{}; and {more} more as `narrows check` lists them", error.problem)
-            }
-        }
-        Err(error)
+        rows::strict(&self.remarks).map(|()| self)
     }
 }
 

@@ -23,13 +23,13 @@ mod text;
 mod told;
 mod user;
 
-pub use circuits::{Circuit, CircuitFile, Circuits, Rates, Registry};
+pub use circuits::{Circuit, CircuitFile, Circuits, ParentNode, Rates, Registry};
 pub use hosts::{UserHosts, UserRoute};
 pub use leases::{Leases, host_name};
 pub use link::{Learned, LinkAddress, Mac};
 pub use newcomers::Newcomers;
 pub use prefix::{Prefix, PrefixTable};
-pub use rows::{CircuitError, Effect, Remark};
+pub use rows::{CircuitError, Effect, Remark, strict};
 pub use told::{Change, Told};
 pub use user::{CircuitId, Side, User, UserRule};
 

@@ -11,6 +11,7 @@ use core::fmt;
 use csv::{ReaderBuilder, StringRecord, Trim};
 use narrows_units::Rate;
 
+use crate::circuits::ParentNode;
 use crate::text::{self, Mark};
 use crate::{Mac, Prefix};
 
@@ -66,6 +67,21 @@ impl fmt::Display for Remark {
         let left_out = if self.effect == Effect::RowLeftOut { "; this row is left out" } else { "" };
         write!(f, "{}{left_out}", self.fault)
     }
+}
+
+/// Refuses a file with these remarks unless all of it could be used.
+///
+/// # Errors
+/// The first of what could not, and how many there are.
+pub fn strict(remarks: &[Remark]) -> Result<(), CircuitError> {
+    let mut unused = remarks.iter().filter(|remark| remark.effect > Effect::Taken);
+    let Some(first) = unused.next() else { return Ok(()) };
+    let mut error = first.fault.clone();
+    match unused.count() {
+        0 => {}
+        more => error.problem = format!("{}; and {more} more as `narrows check` lists them", error.problem),
+    }
+    Err(error)
 }
 
 /// A column of the file.
@@ -133,9 +149,8 @@ pub struct Row {
     pub circuit: String,
     pub name: String,
     pub device: String,
-    /// Site that the circuit hangs at, by its name and by its id.
-    pub site: String,
-    pub site_id: String,
+    /// Site that the circuit hangs at.
+    pub site: ParentNode,
     /// Name by which RADIUS knows the circuit.
     pub login: String,
     pub macs: Vec<Mac>,
@@ -492,8 +507,8 @@ fn row(
             Column::CircuitId => cell.clone_into(&mut row.circuit),
             Column::CircuitName => cell.clone_into(&mut row.name),
             Column::DeviceId => cell.clone_into(&mut row.device),
-            Column::ParentId if !is_nothing(cell) => cell.clone_into(&mut row.site_id),
-            Column::Parent if !is_nothing(cell) => cell.clone_into(&mut row.site),
+            Column::ParentId if !is_nothing(cell) => cell.clone_into(&mut row.site.id),
+            Column::Parent if !is_nothing(cell) => cell.clone_into(&mut row.site.name),
             Column::Login if row.login.is_empty() => cell.clone_into(&mut row.login),
             Column::Mac => match macs(cell) {
                 Ok(macs) => row.macs = macs,

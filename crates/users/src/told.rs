@@ -12,7 +12,7 @@ use narrows_units::Rate;
 use crate::circuits::{Circuits, Rates, Registry};
 use crate::{CircuitId, Prefix};
 
-/// Circuits that can be told at once, and addresses of one.
+/// Circuits that can be told at once, and addresses of one: bounds of the memory that whoever may tell can make us use.
 const CIRCUITS: usize = 1 << 16;
 const ADDRESSES: usize = 64;
 /// Longest name, as RADIUS has it (RFC 2865, section 5.1).
@@ -78,12 +78,12 @@ impl Change {
     }
 }
 
-/// The beginning of what was said, so that an answer is short.
+/// Beginning of a text, for an answer that is short however long the text.
 fn short(text: &str) -> String {
     text.trim().chars().take(120).collect()
 }
 
-/// A rate; `-` for no limit.
+/// Reads a rate, or `-` for no limit.
 fn rate(text: &str) -> Result<Option<Rate>, String> {
     if text == "-" {
         return Ok(None);
@@ -93,7 +93,7 @@ fn rate(text: &str) -> Result<Option<Rate>, String> {
     text.parse().map(Some).map_err(wrong)
 }
 
-/// What was told of a circuit.
+/// Addresses and rates that were told of a circuit, and its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     id: CircuitId,
@@ -101,7 +101,7 @@ struct Entry {
     rates: Option<Rates>,
 }
 
-/// All that is told.
+/// Circuits that are told, by the names they were told under.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     entries: BTreeMap<String, Entry>,
@@ -357,7 +357,7 @@ mod tests {
         }
         assert!(w.told.is_empty());
         assert_eq!((Change::parse(""), Change::parse(" # radius")), (Ok(None), Ok(None)));
-        // What can be told is bounded, and so are answers.
+        // Addresses of one circuit are bounded in number, and answers in length.
         for n in 0..70 {
             let taken = w.say(&format!("circuit eve 10.0.0.{n}"));
             assert_eq!(taken.is_ok(), n < 64, "{n}: {taken:?}");

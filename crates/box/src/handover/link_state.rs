@@ -18,7 +18,7 @@ use crate::packet::{HeldPacket, header_of_frame, header_of_packet};
 use crate::sight::Mark;
 
 /// Number of the format in which a box tells what it knows. Any change of what is told raises it: the bytes do not
-/// describe themselves. A test notices a change of their length.
+/// describe themselves. Two tests notice a change of their length: one here, and one of what TAQ tells.
 pub const FORMAT: u32 = 10;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -212,7 +212,10 @@ mod tests {
         let (word, mut fds) = rights::receive(&b).unwrap();
         assert_eq!((word.as_slice(), fds.len()), (&b"link\n"[..], 2));
         let again = LinkState::from_memory(fds.remove(0)).unwrap();
-        assert_eq!(again.numbers, [40, 5, 6]);
+        assert_eq!(
+            (&again.numbers[..], &again.told[..]),
+            (&[40, 5, 6][..], &["circuit a 10.0.0.1".to_owned()][..])
+        );
         let text = |state: &EngineState<HeldPacket>| format!("{state:?}");
         assert_eq!(text(&again.state()), text(&[lane(1), lane(11)]));
     }

@@ -35,7 +35,7 @@ impl Pace {
         self.rate_bps = rate.map_or(0, Rate::as_bps);
     }
 
-    /// Time up to which the rate has paid for all that was sent.
+    /// Time up to which the rate has paid for all that was sent; long ago where there has been no rate.
     pub const fn paid_until(&self) -> Instant {
         self.paid_until
     }

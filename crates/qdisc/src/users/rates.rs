@@ -5,7 +5,7 @@ use std::sync::Arc;
 use narrows_units::Rate;
 use narrows_users::{CircuitId, User};
 
-/// Levels of sites above a circuit, at most.
+/// Levels of sites above a circuit, at most: a turn of a user is booked at each.
 pub const LEVELS: usize = 8;
 
 /// A site: circuits and other sites that share what it has.

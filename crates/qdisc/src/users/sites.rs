@@ -30,15 +30,15 @@ pub enum Standing {
     Admitted(i32),
 }
 
-/// Place of a site that has users waiting.
+/// Place of a site among those that are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stands {
-    /// Nowhere.
+    /// None: no user of the site waits, or all who do wait for sites below it.
     #[default]
     Idle,
-    /// The site is looked at when this time has come.
+    /// Among those that are looked at by time, with its own time.
     Held(Instant),
-    /// The site waits at the one above.
+    /// In the order of the site above.
     Listed,
 }
 
@@ -305,6 +305,9 @@ impl Sites {
 
     /// Any user that waits.
     pub fn anybody(&self) -> Option<u32> {
+        if self.waiting == 0 {
+            return None;
+        }
         let of = |node: &Node| node.round.first().or_else(|| node.ahead.first());
         self.nodes.iter().filter(|node| node.waiting > 0).find_map(of)
     }

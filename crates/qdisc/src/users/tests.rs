@@ -91,8 +91,9 @@ fn who_opens_flows_without_end_has_its_share() {
         let cost = 200 + packet * 37 % 1000;
         let served = serve(&mut q, at(1), cost).unwrap();
         sent[usize::from(served == other)] += cost;
-        // The lead is bounded by 3000 bytes, by a packet beyond that, beyond a turn and beyond the other's share by
-        // then, and by a hundredth: a flight begins the next turn early where the debt is more than a turn.
+        // The lead is at most 3000 bytes of credit, three packets (one beyond the credit, one beyond a turn, one that
+        // the other has not had yet), a turn, and a hundredth: a flight begins the next turn early where the debt is
+        // more than a turn.
         assert!(sent[0] - sent[1] <= 3000 + 4 * 1200 + sent[1] / 100, "{sent:?} after {packet}");
     }
     assert!(sent[0] > sent[1], "it is ahead: {sent:?}");

@@ -25,8 +25,8 @@ pub fn two(north: &str, south: &str) -> String {
     )
 }
 
-/// The same with a queue that has room for what waited while the box got no processor: its datagrams lose nothing
-/// on a busy machine either.
+/// Settings of links whose queues are so long that no datagram is lost on a busy machine either, where packets wait
+/// while the box gets no processor.
 pub fn deep(links: &str) -> String {
     links.replace("fifo:20", "fifo:1000")
 }
