@@ -249,9 +249,9 @@ fn last_data(capture: &Path) -> Result<BTreeMap<Way, i64>> {
         let packet = packet.with_context(reading)?;
         let key = packet.header.key;
         if packet.header.tcp.is_some_and(|tcp| tcp.payload > 0) {
-            let since_1970 = reader.origin().unwrap_or(0) + i128::from(packet.at.as_nanos());
+            let at = i64::try_from(packet.at.as_nanos()).with_context(reading)?;
             let way = (key.src(), key.sport, key.dst(), key.dport);
-            last.insert(way, i64::try_from(since_1970).with_context(reading)?);
+            last.insert(way, reader.origin().unwrap_or(0) + at);
         }
     }
     Ok(last)

@@ -70,8 +70,8 @@ impl End {
             let packet = packet.with_context(reading)?;
             let frame = usize::try_from(packet.frame - 1).ok().and_then(|n| frames.get(n));
             let payload = frame.filter(|_| packet.header.key.proto == Proto::UDP).map_or(0, |f| digest(f));
-            let at = reader.origin().unwrap_or(0) + i128::from(packet.at.as_nanos());
-            let at_ns = i64::try_from(at).with_context(reading)?;
+            let at_ns =
+                reader.origin().unwrap_or(0) + i64::try_from(packet.at.as_nanos()).with_context(reading)?;
             all.push(Packet { at_ns, header: packet.header, payload });
         }
         Ok(Self::of(all))
