@@ -86,7 +86,7 @@ enum State {
     Failed,
 }
 
-/// Arrival of the peer's FIN in order.
+/// Whether the peer's FIN has come in order, and then whether before ours was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeerFin {
     /// No FIN has come.
@@ -107,7 +107,7 @@ enum PeerFin {
 #[repr(C)]
 pub struct Endpoint {
     state: State,
-    /// The peer's FIN.
+    /// Whether the peer's FIN has come, and which of the two was first.
     peer_fin: PeerFin,
     /// The peer's SYN, ns-2's packet 0, is not acknowledged yet.
     owes_answer: bool,
@@ -366,7 +366,7 @@ impl Endpoint {
             return self.on_control(config, now, tcp, io);
         }
         if self.sender.is_beyond(tcp) {
-            // RFC 9293 answers with an ACK; Linux drops it in silence, and nothing in it counts.
+            // Nothing in it counts. RFC 9293 answers with an ACK, Linux's `tcp_ack` with nothing.
             return;
         }
         let receiver = &mut self.receiver;

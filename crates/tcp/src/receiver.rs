@@ -214,7 +214,8 @@ impl Receiver {
         let (seq, end) = (first_byte(tcp), tcp.seq_end());
         let nothing = Received { ack: AckTime::Now, ..Received::default() };
         if seq == end {
-            // Empty and from before the window: the peer asks what the window is (RFC 9293, section 3.10.7.4).
+            // Empty and from before the window: the peer asks what the window is (RFC 9293, section 3.10.7.4; the window
+            // begins with what was acknowledged, as in Linux's `tcp_sequence`).
             return if self.started && seq.before(self.last_ack_sent) {
                 nothing
             } else {
@@ -284,14 +285,14 @@ impl Receiver {
             _ => self.delay_ack(config, now),
         };
         if fin && let Some(disorder) = &mut self.disorder {
-            // Nothing follows, and Linux reports no duplicate any more.
+            // Nothing follows, and Linux's `tcp_fin` forgets what D-SACK would report.
             disorder.duplicate.1 = disorder.duplicate.0;
         }
         Received { delivered, fin, ack }
     }
 
-    /// When Linux acknowledges a FIN that is all that came, or comes with less than a full segment: the application is
-    /// about to close as well, and its FIN carries the ACK.
+    /// Time at which Linux (`__tcp_ack_snd_check`) acknowledges a FIN after no more than a full segment: the application
+    /// is about to close as well, and its FIN carries the ACK.
     fn delay_fin(&mut self, config: &Config, now: Instant, delayed: DelayedAck) -> AckTime {
         let full = u32::from(self.largest).max(config.mss.min(LEAST_FULL_SEGMENT));
         if self.largest == 0 || self.rcv_nxt - self.last_ack_sent > full {

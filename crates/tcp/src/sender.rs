@@ -132,11 +132,11 @@ struct Ack<'a> {
 /// An acknowledgment of new data, as the window sees it.
 #[derive(Clone, Copy)]
 struct Growth {
-    /// Segments in flight before it.
+    /// Segments in flight before the ACK.
     flight: u32,
     /// Segments that duplicate ACKs without SACK have told of before: in slow start they count no second time.
     told: u32,
-    /// The sample of the round trip that it gives.
+    /// The sample of the round trip that the ACK gives.
     rtt: Option<Duration>,
 }
 
@@ -389,13 +389,11 @@ impl Sender {
 
 /// Acknowledgments.
 impl Sender {
-    /// Takes the acknowledgment in `tcp`. [`Sender::output`] then sends what may leave because of it.
+    /// Takes the acknowledgment in `tcp`, which is of nothing that was never sent. [`Sender::output`] then sends what may
+    /// leave because of it.
     #[inline(always)]
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
         let Some(end) = self.offset_ahead(tcp.ack) else { return self.take_old_ack(cx, tcp) };
-        if end > self.board.max() {
-            return;
-        }
         if self.board.is_empty() && tcp.sack.is_empty() && !self.has_rack {
             // Nothing is outstanding: an end that only receives gets such acknowledgments with the peer's data.
             self.take_window(tcp, false);
@@ -407,8 +405,8 @@ impl Sender {
         }
     }
 
-    /// An ACK came that is older than another one. What it SACKs counts, as in Linux; its window does not (RFC 9293,
-    /// section 3.10.7.4).
+    /// An ACK came that is older than another one. What it SACKs counts, as in Linux's `tcp_ack` (RFC 6675, section 5:
+    /// the scoreboard is updated by any ACK with SACK blocks); its window does not (RFC 9293, section 3.10.7.4).
     #[cold]
     fn take_old_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
         if tcp.sack.is_empty() || cx.recovery() != Recovery::Sack || self.board.is_empty() {

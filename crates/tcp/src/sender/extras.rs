@@ -40,11 +40,11 @@ pub(super) struct Extras {
 /// and `max_packets_out`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
-    /// The congestion window has held back a segment of it.
+    /// Whether the congestion window has held back a segment of this window of data.
     limited: bool,
-    /// Most segments that were outstanding in it.
+    /// Most segments that were outstanding at once.
     most: u32,
-    /// The offset with whose acknowledgment the next one begins.
+    /// Offset with whose acknowledgment the next window of data begins.
     until: u64,
 }
 

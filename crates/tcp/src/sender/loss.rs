@@ -147,7 +147,7 @@ impl Prr {
             let limit = self.delivered.saturating_sub(self.out).max(delivered) + u32::from(safe);
             limit.min(ssthresh - pipe)
         };
-        // The fast retransmission leaves whatever the pipe says.
+        // The fast retransmission leaves whatever the pipe says (RFC 9937, section 6).
         pipe + sndcnt.max(u32::from(self.out == 0))
     }
 }

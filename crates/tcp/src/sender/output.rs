@@ -101,6 +101,9 @@ impl Sender {
 
     /// Notes how far the congestion window is used, if segments of new data were `sent` or are held back.
     fn note_usage<I: Io>(&mut self, cx: &Context<'_, I>, sent: bool) {
+        if self.extras.is_none() {
+            return;
+        }
         let flight = self.in_flight(cx.recovery());
         let limited = self.cwnd_limited || f64::from(flight) >= self.window.cwnd.floor();
         if !(sent || limited && self.unsent() > 0) {
@@ -520,7 +523,8 @@ impl Sender {
         self.emit_bare(cx, self.board.max(), 0, Flags::default());
     }
 
-    /// Sends a byte that the peer has already, or in Linux none of it: either makes the peer answer.
+    /// Sends a byte that the peer has already, or none as Linux's `tcp_xmit_probe_skb`: either makes the peer answer (RFC
+    /// 9293, section 3.8.6.1).
     pub(super) fn emit_window_probe<I: Io>(&self, cx: &mut Context<'_, I>) {
         let bytes = u32::from(cx.sws_avoidance() != SwsAvoidance::Linux);
         self.emit_bare(cx, self.board.una().saturating_sub(1), bytes, Flags::default());

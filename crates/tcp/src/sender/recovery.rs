@@ -536,7 +536,7 @@ impl Sender {
             rack.probe_is_copy = copy;
             rack.sampled = false;
         }
-        // A whole RTO from now on, whatever timer ran instead.
+        // A whole RTO from now on, whatever timer ran instead (section 7.3).
         self.set_timer(Timer::Retransmit, cx.now + self.rto.timeout(&cx.config.rto));
     }
 

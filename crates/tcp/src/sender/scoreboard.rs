@@ -50,11 +50,11 @@ impl SentSegment {
 pub struct SegmentMarks {
     /// Segments sent and not acknowledged cumulatively.
     pub outstanding: u32,
-    /// Segments of them that were SACKed.
+    /// Outstanding segments that were SACKed.
     pub sacked: u32,
-    /// Segments of them that count as lost, sent again or not.
+    /// Outstanding segments that count as lost, sent again or not.
     pub lost: u32,
-    /// Segments of them whose copy counts as being in the network.
+    /// Outstanding segments whose copy counts as being in the network.
     pub copies: u32,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct RackDelivered {
     pub(crate) highest: u64,
     /// The lowest end among those sent once (likewise).
     pub(crate) lowest_sent_once: Option<u64>,
-    /// Where the segment begins that has the lowest end among those sent once.
+    /// Offset at which the segment begins that has the lowest end among those sent once.
     pub(crate) lowest_begin: u64,
     /// When the last of them left that is acknowledged cumulatively and was sent only once.
     pub(crate) last_cumulative: Option<Instant>,

@@ -3,11 +3,10 @@
 
 use super::host::FIGURES;
 use super::python;
-use super::script::{Call, Script, TcpOption, What};
+use super::script::{Call, Commands, Script, TcpOption, What};
 
-/// Names the first thing that a script needs and an end host of ours lacks; `None` if the script applies. `others` are
-/// the shell commands that are not settings of the kernel.
-pub fn lacks(script: &Script, settings: &[(String, String)], others: &[String]) -> Option<&'static str> {
+/// Names the first thing that a script needs and an end host of ours lacks; `None` if the script applies.
+pub fn lacks(script: &Script, Commands { settings, others }: &Commands) -> Option<&'static str> {
     let called = |name: &[&str]| script.calls().any(|c| name.contains(&c.name.as_str()));
     let word = |word: &str| script.calls().any(|c| c.args.iter().any(|a| a.contains(word)));
     let option = |is: &dyn Fn(&str) -> bool| {
@@ -80,12 +79,10 @@ fn is_broken(call: &Call) -> bool {
 
 /// A write that the send buffer cut.
 fn is_cut(call: &Call) -> bool {
-    let size = match call.name.as_str() {
-        "write" => call.number(2),
-        "send" | "sendto" => call.number(2),
-        _ => return false,
-    };
-    let cut = size.zip(call.returns()).is_some_and(|(size, done)| done >= 0 && done < size);
+    if !["write", "send", "sendto"].contains(&call.name.as_str()) {
+        return false;
+    }
+    let cut = call.number(2).zip(call.returns()).is_some_and(|(size, done)| done >= 0 && done < size);
     cut || call.result.contains("EAGAIN")
 }
 

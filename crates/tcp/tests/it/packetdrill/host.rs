@@ -14,7 +14,7 @@ use narrows_units::{Duration, Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
 use super::python::{self, Names};
-use super::script::{Call, Due, Event, Packet, Script, TcpOption, Way, What};
+use super::script::{Call, Commands, Due, Event, Packet, Script, TcpOption, Way, What};
 
 /// The figures of a connection that a script may read.
 pub const FIGURES: [&str; 14] = [
@@ -32,6 +32,29 @@ pub const FIGURES: [&str; 14] = [
     "tcpi_advmss",
     "tcpi_total_retrans",
     "tcpi_state",
+];
+
+/// Calls that a script may make. Those that the host does not act upon change nothing that is compared, or fail.
+const CALLS: [&str; 19] = [
+    "socket",
+    "bind",
+    "listen",
+    "accept",
+    "connect",
+    "write",
+    "send",
+    "sendto",
+    "sendmsg",
+    "read",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "close",
+    "shutdown",
+    "setsockopt",
+    "getsockopt",
+    "fcntl",
+    "ioctl",
 ];
 
 /// How far a packet may be from its time, as in packetdrill without `--tolerance_usecs`.
@@ -127,9 +150,20 @@ fn base(settings: &[(String, String)], start: &Config) -> Result<Config, String>
     Ok(c)
 }
 
+/// The ECN field that a script writes; Not-ECT where it writes none.
+fn ecn_of(packet: &Packet) -> Ecn {
+    match packet.ecn.as_deref() {
+        Some("ect0") => Ecn::Ect0,
+        Some("ect1") => Ecn::Ect1,
+        Some("ce") => Ecn::Ce,
+        _ => Ecn::NotEct,
+    }
+}
+
 impl<'a> Host<'a> {
     /// A host with these settings of the kernel, from `start` on.
-    pub fn new(script: &'a Script, settings: &[(String, String)], start: &Config) -> Result<Self, String> {
+    pub fn new(script: &'a Script, commands: &Commands, start: &Config) -> Result<Self, String> {
+        let settings = &commands.settings;
         let mut base = base(settings, start)?;
         // Scripts scale by 8, because a buffer may grow to 15 MB.
         base.window_scale = Some(8);
@@ -170,16 +204,18 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// Plays the script to its end, or up to what differs.
+    /// Plays the script to its end, or up to what differs. A script that compares nothing has shown nothing.
     pub fn play(&mut self) -> Result<(), String> {
         let script = self.script;
+        let mut compared = 0;
         for event in &script.events {
-            self.play_one(event).map_err(|why| format!("line {}: {why}", event.line))?;
+            compared += self.play_one(event).map_err(|why| format!("line {}: {why}", event.line))?;
         }
-        Ok(())
+        if compared == 0 { Err("neither a packet nor a figure is compared".to_owned()) } else { Ok(()) }
     }
 
-    fn play_one(&mut self, event: &Event) -> Result<(), String> {
+    /// Plays an event. Returns how many packets and figures it has compared.
+    fn play_one(&mut self, event: &Event) -> Result<u32, String> {
         let now = micros(self.now);
         let (first, last) = match event.due {
             Due::At(t) => (t, t),
@@ -188,21 +224,23 @@ impl<'a> Host<'a> {
             Due::Any => (0, u64::MAX / 2000),
         };
         if let What::Packet(Way::Out, packet) = &event.what {
-            return self.expect(packet, first, last);
+            return self.expect(packet, first, last).map(|()| 1);
         }
         self.run_until(at(first));
         match &event.what {
-            What::Packet(_, packet) => self.take(packet),
-            What::Call(call) => self.call(call),
+            What::Packet(_, packet) => self.take(packet)?,
+            What::Call(call) => self.call(call)?,
             What::Python(code) => {
                 let mut names = std::mem::take(&mut self.names);
                 let result = python::run(code, &mut names, &|name| self.look(name));
                 self.names = names;
-                result
+                return result;
             }
-            What::Shell(_) => Ok(()),
-            What::Foreign(text) => Err(format!("not TCP: {text}")),
+            // Its settings were taken when the host was made.
+            What::Shell(_) => {}
+            What::Foreign(text) => return Err(format!("not TCP: {text}")),
         }
+        Ok(0)
     }
 
     fn act(&mut self, act: impl FnOnce(&mut Endpoint, &Config, Instant, &mut Outbox)) {
@@ -297,10 +335,8 @@ impl<'a> Host<'a> {
                 packet.ack
             ));
         }
-        match packet.ecn.as_deref() {
-            Some("ect0") if segment.ecn != Ecn::Ect0 => return Err(format!("{got} is not ECN-capable")),
-            Some("noecn") if segment.ecn != Ecn::NotEct => return Err(format!("{got} is ECN-capable")),
-            _ => {}
+        if packet.ecn.is_some() && segment.ecn != ecn_of(packet) {
+            return Err(format!("{got} leaves with {:?}, not {:?}", segment.ecn, ecn_of(packet)));
         }
         match &packet.options {
             Some(options) => self.compare_options(options, tcp).map_err(|why| format!("{got}: {why}")),
@@ -321,7 +357,9 @@ impl<'a> Host<'a> {
                 TcpOption::Sack(blocks) => sack.clone_from(blocks),
                 TcpOption::Mss(n) => mss = Some(*n),
                 TcpOption::Scale(n) => scale = Some(*n),
-                TcpOption::SackOk | TcpOption::Other(_) => {}
+                // Both ends have the same settings for SACK.
+                TcpOption::SackOk => {}
+                TcpOption::Other(name) => return Err(format!("unknown option {name}")),
             }
         }
         if times.is_some() != tcp.timestamps.is_some() {
@@ -376,19 +414,13 @@ impl<'a> Host<'a> {
                     }
                 }
                 TcpOption::SackOk => sack_ok = true,
-                TcpOption::Other(_) => {}
+                TcpOption::Other(name) => return Err(format!("unknown option {name}")),
             }
         }
         if syn && !self.end.is_established() {
             self.agree(&tcp, sack_ok);
         }
-        let ecn = match packet.ecn.as_deref() {
-            Some("ect0") => Ecn::Ect0,
-            Some("ect1") => Ecn::Ect1,
-            Some("ce") => Ecn::Ce,
-            _ => Ecn::NotEct,
-        };
-        self.act(|end, config, now, out| end.receive(config, now, &tcp, ecn, out));
+        self.act(|end, config, now, out| end.receive(config, now, &tcp, ecn_of(packet), out));
         Ok(())
     }
 
@@ -441,7 +473,8 @@ impl<'a> Host<'a> {
                 return Err("accept: the connection is not established".to_owned());
             }
             "setsockopt" => self.set(call),
-            _ => {}
+            name if CALLS.contains(&name) => {}
+            name => return Err(format!("unknown call {name}")),
         }
         Ok(())
     }

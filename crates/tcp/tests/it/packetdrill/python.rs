@@ -1,41 +1,12 @@
-//! The little Python that packetdrill scripts use to look at a connection: assignments and assertions over integers.
+//! The little Python that packetdrill scripts use to look at a connection: assertions that compare numbers, and numbers
+//! that a script keeps for itself. All else is an error.
 
 use std::collections::BTreeMap;
 
+use super::script::number;
+
 /// Variables of a script.
 pub type Names = BTreeMap<String, i64>;
-
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Number(i64),
-    Name(String),
-    Sign(&'static str),
-}
-
-const SIGNS: [&str; 19] =
-    ["==", "!=", "<=", ">=", "+=", "-=", "*=", "<<", ">>", "<", ">", "+", "-", "*", "/", "%", "(", ")", "="];
-
-fn tokens(text: &str) -> Result<Vec<Token>, String> {
-    let (mut list, mut rest) = (vec![], text.trim_start());
-    while let Some(c) = rest.chars().next() {
-        if c.is_ascii_digit() {
-            let len = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-            let n = super::script::number(&rest[..len]).ok_or(format!("number {}", &rest[..len]))?;
-            list.push(Token::Number(n));
-            rest = &rest[len..];
-        } else if c.is_alphabetic() || c == '_' {
-            let len = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            list.push(Token::Name(rest[..len].to_owned()));
-            rest = &rest[len..];
-        } else {
-            let sign = SIGNS.iter().find(|s| rest.starts_with(**s)).ok_or(format!("sign {c} in {text}"))?;
-            list.push(Token::Sign(sign));
-            rest = &rest[sign.len()..];
-        }
-        rest = rest.trim_start();
-    }
-    Ok(list)
-}
 
 /// Statements of a snippet: lines, or parts between semicolons, without comments.
 fn statements(code: &str) -> Vec<String> {
@@ -66,147 +37,69 @@ fn first_part(text: &str) -> &str {
 pub fn reads(code: &str) -> Vec<String> {
     let mut list = vec![];
     for statement in statements(code) {
-        let text = first_part(&statement).to_owned();
-        let names = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let names = first_part(&statement).split(|c: char| !c.is_alphanumeric() && c != '_');
         list.extend(names.filter(|n| n.starts_with("tcpi_")).map(str::to_owned));
     }
     list
 }
 
-/// Runs a snippet. `names` holds the script's own variables, `look` finds those of the connection.
-pub fn run(code: &str, names: &mut Names, look: &dyn Fn(&str) -> Option<i64>) -> Result<(), String> {
+/// Runs a snippet. `names` holds the script's own variables, `look` finds those of the connection. Returns the number
+/// of assertions, all of which hold.
+pub fn run(code: &str, names: &mut Names, look: &dyn Fn(&str) -> Option<i64>) -> Result<u32, String> {
+    let mut asserted = 0;
     for statement in statements(code) {
+        let value = |text: &str| {
+            let text = text.trim();
+            let known = number(text).or_else(|| names.get(text).copied()).or_else(|| look(text));
+            known.ok_or_else(|| format!("{text} is neither a number nor a name"))
+        };
         if let Some(text) = statement.strip_prefix("assert") {
             let text = first_part(text).trim();
-            let mut p = Parser { tokens: tokens(text)?, at: 0, names, look };
-            if !p.condition()? {
-                let seen: Vec<String> = reads(&statement)
-                    .iter()
-                    .map(|n| format!("{n} = {}", look(n).unwrap_or(i64::MIN)))
-                    .collect();
+            if !holds(text, &value)? {
+                let seen: Vec<String> =
+                    reads(text).iter().map(|n| format!("{n} = {}", look(n).unwrap_or(i64::MIN))).collect();
                 return Err(format!("assert {text}: {}", seen.join(", ")));
             }
-        } else if statement.starts_with("print") || statement.starts_with("import") {
-        } else {
-            let list = tokens(&statement)?;
-            let [Token::Name(name), Token::Sign(sign), value @ ..] = list.as_slice() else {
+            asserted += 1;
+        } else if !statement.starts_with("print(") {
+            let (name, text) = statement.split_once('=').ok_or_else(|| format!("statement {statement}"))?;
+            let (name, old) = match name.strip_suffix('+') {
+                Some(name) => (name.trim(), value(name)?),
+                None => (name.trim(), 0),
+            };
+            if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
                 return Err(format!("statement {statement}"));
-            };
-            let value = Parser { tokens: value.to_vec(), at: 0, names, look }.sum()?;
-            let old = names.get(name).copied().unwrap_or(0);
-            let new = match *sign {
-                "=" => value,
-                "+=" => old + value,
-                "-=" => old - value,
-                "*=" => old * value,
-                _ => return Err(format!("statement {statement}")),
-            };
-            names.insert(name.clone(), new);
+            }
+            let new = old + value(text)?;
+            names.insert(name.to_owned(), new);
         }
     }
-    Ok(())
+    Ok(asserted)
 }
 
-struct Parser<'a> {
-    tokens: Vec<Token>,
-    at: usize,
-    names: &'a Names,
-    look: &'a dyn Fn(&str) -> Option<i64>,
-}
-
-impl Parser<'_> {
-    fn take(&mut self, signs: &[&str]) -> Option<&'static str> {
-        match self.tokens.get(self.at) {
-            Some(Token::Sign(sign)) if signs.contains(sign) => {
-                self.at += 1;
-                Some(sign)
-            }
-            _ => None,
-        }
+/// Whether a chain of comparisons holds, as `1 <= x <= 2`.
+fn holds(text: &str, value: &dyn Fn(&str) -> Result<i64, String>) -> Result<bool, String> {
+    let operand = |text: &str| text.find(['=', '!', '<', '>']).unwrap_or(text.len());
+    let (first, mut rest) = text.split_at(operand(text));
+    if rest.is_empty() {
+        return Err(format!("assert {text}: no comparison"));
     }
-    fn word(&mut self, word: &str) -> bool {
-        let is = matches!(self.tokens.get(self.at), Some(Token::Name(name)) if name == word);
-        self.at += usize::from(is);
-        is
+    let (mut left, mut all) = (value(first)?, true);
+    while !rest.is_empty() {
+        let sign = ["==", "!=", "<=", ">=", "<", ">"].into_iter().find(|sign| rest.starts_with(sign));
+        let sign = sign.ok_or_else(|| format!("assert {text}: no comparison"))?;
+        rest = &rest[sign.len()..];
+        let (second, after) = rest.split_at(operand(rest));
+        let right = value(second)?;
+        all &= match sign {
+            "==" => left == right,
+            "!=" => left != right,
+            "<=" => left <= right,
+            ">=" => left >= right,
+            "<" => left < right,
+            _ => left > right,
+        };
+        (left, rest) = (right, after);
     }
-
-    /// Comparisons joined by `and` and `or`.
-    fn condition(&mut self) -> Result<bool, String> {
-        let mut all = self.comparison()?;
-        loop {
-            if self.word("and") {
-                let next = self.comparison()?;
-                all = all && next;
-            } else if self.word("or") {
-                let next = self.comparison()?;
-                all = all || next;
-            } else {
-                return if self.at == self.tokens.len() { Ok(all) } else { Err("expression".to_owned()) };
-            }
-        }
-    }
-
-    /// A chain of comparisons, as in `1 <= x <= 2`.
-    fn comparison(&mut self) -> Result<bool, String> {
-        let mut left = self.sum()?;
-        let mut all = None;
-        while let Some(sign) = self.take(&["==", "!=", "<=", ">=", "<", ">"]) {
-            let right = self.sum()?;
-            let holds = match sign {
-                "==" => left == right,
-                "!=" => left != right,
-                "<=" => left <= right,
-                ">=" => left >= right,
-                "<" => left < right,
-                _ => left > right,
-            };
-            all = Some(all.unwrap_or(true) && holds);
-            left = right;
-        }
-        Ok(all.unwrap_or(left != 0))
-    }
-
-    fn sum(&mut self) -> Result<i64, String> {
-        let mut value = self.product()?;
-        while let Some(sign) = self.take(&["+", "-"]) {
-            let next = self.product()?;
-            value = if sign == "+" { value + next } else { value - next };
-        }
-        Ok(value)
-    }
-
-    fn product(&mut self) -> Result<i64, String> {
-        let mut value = self.term()?;
-        while let Some(sign) = self.take(&["*", "/", "%", "<<", ">>"]) {
-            let next = self.term()?;
-            value = match sign {
-                "*" => value * next,
-                "/" => value / next.max(1),
-                "%" => value % next.max(1),
-                "<<" => value << next,
-                _ => value >> next,
-            };
-        }
-        Ok(value)
-    }
-
-    fn term(&mut self) -> Result<i64, String> {
-        if self.take(&["-"]).is_some() {
-            return Ok(-self.term()?);
-        }
-        if self.take(&["("]).is_some() {
-            let value = self.sum()?;
-            return self.take(&[")"]).map(|_| value).ok_or("parenthesis".to_owned());
-        }
-        let token = self.tokens.get(self.at).cloned().ok_or("expression")?;
-        self.at += 1;
-        match token {
-            Token::Number(n) => Ok(n),
-            Token::Name(name) => {
-                let known = self.names.get(&name).copied().or_else(|| (self.look)(&name));
-                known.ok_or(format!("name {name}"))
-            }
-            Token::Sign(sign) => Err(format!("sign {sign}")),
-        }
-    }
+    Ok(all)
 }

@@ -138,41 +138,53 @@ impl Script {
             .filter_map(|e| if let What::Python(code) = &e.what { Some(code.as_str()) } else { None })
     }
 
-    /// The settings of the kernel that the shell lines make, with those of the files that they run: `tcp_sack`, `1`.
-    /// Other commands stay in `others`.
-    pub fn sysctls(&self, folder: &Path) -> (Vec<(String, String)>, Vec<String>) {
-        let (mut settings, mut others) = (vec![], vec![]);
+    /// Commands of the shell lines, and of the files that they run, which lie relative to `folder`.
+    pub fn commands(&self, folder: &Path) -> Result<Commands, String> {
+        let mut commands = Commands::default();
         for event in &self.events {
             if let What::Shell(text) = &event.what {
-                shell(text, folder, &mut settings, &mut others);
+                commands.read(text, folder)?;
             }
         }
-        (settings, others)
+        Ok(commands)
     }
 }
 
-/// Reads shell commands: settings of the kernel, and files with such commands.
-fn shell(text: &str, folder: &Path, settings: &mut Vec<(String, String)>, others: &mut Vec<String>) {
-    let joined = text.replace("\\\n", " ");
-    for line in joined.lines().flat_map(|line| line.split(" && ")).map(str::trim) {
-        let line = line.split(" #").next().unwrap_or("").trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let first = line.split_whitespace().next().unwrap_or("");
-        if first.ends_with("defaults.sh") {
-            let text = std::fs::read_to_string(folder.join(first)).unwrap_or_default();
-            shell(&text, folder, settings, others);
-        } else if first == "sysctl" || first.ends_with("set_sysctls.py") {
-            for word in line.split_whitespace().skip(1) {
-                if let Some((name, value)) = word.split_once('=') {
-                    let name = name.rsplit(['.', '/']).next().unwrap_or(name);
-                    settings.push((name.to_owned(), value.trim_matches('"').to_owned()));
-                }
+/// The shell commands of a script.
+#[derive(Clone, Debug, Default)]
+pub struct Commands {
+    /// Settings of the kernel in order: `tcp_sack`, `1`.
+    pub settings: Vec<(String, String)>,
+    /// Other commands.
+    pub others: Vec<String>,
+}
+
+impl Commands {
+    /// Reads shell commands: settings of the kernel, and files with such commands.
+    fn read(&mut self, text: &str, folder: &Path) -> Result<(), String> {
+        let joined = text.replace("\\\n", " ");
+        for line in joined.lines().flat_map(|line| line.split(" && ")).map(str::trim) {
+            let line = line.split(" #").next().unwrap_or("").trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
             }
-        } else {
-            others.push(line.to_owned());
+            let first = line.split_whitespace().next().unwrap_or("");
+            if first.ends_with("defaults.sh") {
+                let path = folder.join(first);
+                let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+                self.read(&text, folder)?;
+            } else if first == "sysctl" || first.ends_with("set_sysctls.py") {
+                for word in line.split_whitespace().skip(1) {
+                    if let Some((name, value)) = word.split_once('=') {
+                        let name = name.rsplit(['.', '/']).next().unwrap_or(name);
+                        self.settings.push((name.to_owned(), value.trim_matches('"').to_owned()));
+                    }
+                }
+            } else {
+                self.others.push(line.to_owned());
+            }
         }
+        Ok(())
     }
 }
 
@@ -229,29 +241,22 @@ impl std::str::FromStr for Script {
             script.options.push((name.to_owned(), value.to_owned()));
             r.skip_space();
         }
-        let mut due = Due::After(0);
         while !r.rest().is_empty() {
             let line = r.line();
-            if let Some(given) = time(&mut r)? {
-                due = given;
+            let due = time(&mut r)?;
+            r.skip_space();
+            // A call that blocks names the time at which it returns.
+            let blocks = due.is_some() && r.rest().starts_with("...");
+            if blocks {
+                r.at += 3;
                 r.skip_space();
-                // A call that blocks names the time at which it returns.
-                let blocks = r.rest().starts_with("...");
-                if blocks {
-                    r.at += 3;
-                    r.skip_space();
-                    time(&mut r)?;
-                    r.skip_space();
-                }
-                let what = what(&mut r, blocks)?;
-                script.events.push(Event { line, due, what });
-            } else {
-                let what = what(&mut r, false)?;
-                script.events.push(Event { line, due: Due::After(0), what });
+                time(&mut r)?;
+                r.skip_space();
             }
+            let what = what(&mut r, blocks)?;
+            script.events.push(Event { line, due: due.unwrap_or(Due::After(0)), what });
             r.skip_space();
         }
-        let _ = due;
         Ok(script)
     }
 }
@@ -338,11 +343,17 @@ fn packet(r: &mut Reader<'_>, way: Way) -> Result<What, String> {
     }
     let mut words = text.split_whitespace();
     packet.flags = words.next().ok_or("no flags")?.to_owned();
+    if let Some(letter) = packet.flags.chars().find(|c| !"SFRP.EWUA-".contains(*c) && !c.is_ascii_digit()) {
+        return Err(format!("unknown flag {letter}"));
+    }
     let span = words.next().ok_or("no sequence numbers")?;
     let (seq, rest) = span.split_once(':').ok_or("no sequence numbers")?;
-    let (_, len) = rest.split_once('(').ok_or("no length")?;
+    let (end, len) = rest.split_once('(').ok_or("no length")?;
     packet.seq = seq.parse().map_err(|_| format!("sequence number {seq}"))?;
     packet.payload = len.trim_end_matches(')').parse().map_err(|_| format!("length {len}"))?;
+    if end.parse() != Ok(packet.seq.wrapping_add(packet.payload)) {
+        return Err(format!("{span}: the end is not the beginning and the length"));
+    }
     while let Some(word) = words.next() {
         let mut value = || words.next().and_then(|w| w.parse().ok()).ok_or(format!("value of {word}"));
         match word {
