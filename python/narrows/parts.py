@@ -214,7 +214,7 @@ class Link:
     rates: list[list[str]] | None = None
     """Times and the rates from then on, as [["0s", "600kbit"], ["30s", "1mbit"]] (sim only)."""
     shaper: str | None = default("none")
-    """Shaper at the entrance of the queue: a rate, mean, mean/2, known, oracle:60, auto,
+    """Shaper at the entrance of the queue: a rate, mean, mean/2, known, late:60, auto,
     cake-autorate (default none; sim only)."""
     delay: Time | None = default("0ms")
     """Propagation, one way (time; default 0ms; sim only)."""

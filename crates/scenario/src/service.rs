@@ -91,34 +91,31 @@ pub enum Shaping {
     Mean(u32),
     /// The rate of the link behind in each second, known beforehand.
     Known,
-    /// A part, in hundredths, of the rate that the link behind had a loop's delay ago: what a controller that measured
-    /// without fault could know.
-    Oracle(u32),
+    /// A part, in hundredths, of the rate that the link behind had a loop's delay ago.
+    Late(u32),
     /// A rate that a controller sets, which follows the rate of the link behind ([`narrows_qdisc::follow`]).
     Auto(Box<FollowConfig>),
     /// A rate by the rule of cake-autorate, which knows the delay of a ping through the queue of the link behind.
     Autorate,
 }
 
-const SHAPINGS: &str = "none, a rate, mean or mean/2 of the link behind, known, oracle or oracle:90, auto, \
+const SHAPINGS: &str = "none, a rate, mean or mean/2 of the link behind, known, late or late:90, auto, \
                          auto:SETTINGS, or cake-autorate";
 
 impl FromStr for Shaping {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(part) = text.strip_prefix("late:") {
+            let hundredths = part.parse().ok().filter(|h| (1..=200).contains(h)).map(Self::Late);
+            return hundredths.ok_or_else(|| "late: expected hundredths, 1 to 200, as late:90".to_owned());
+        }
         match text {
             "none" => Ok(Self::None),
             "mean" => Ok(Self::Mean(100)),
             "mean/2" => Ok(Self::Mean(50)),
             "known" => Ok(Self::Known),
-            "oracle" => Ok(Self::Oracle(100)),
+            "late" => Ok(Self::Late(100)),
             "cake-autorate" => Ok(Self::Autorate),
-            _ if text.starts_with("oracle:") => {
-                let hundredths = text["oracle:".len()..].parse().ok().filter(|h| (1..=200).contains(h));
-                hundredths
-                    .map(Self::Oracle)
-                    .ok_or_else(|| "oracle: expected hundredths, 1 to 200, as oracle:90".to_owned())
-            }
             _ => match text.parse() {
                 Ok(LinkRate::Fixed(rate)) => Ok(Self::Static(rate)),
                 Ok(LinkRate::Auto(follow)) => Ok(Self::Auto(Box::new(follow))),
@@ -136,7 +133,7 @@ impl fmt::Display for Shaping {
             Self::Static(rate) => rate.fmt(f),
             Self::Mean(hundredths) => write!(f, "{hundredths} % of the mean"),
             Self::Known => f.write_str("known"),
-            Self::Oracle(hundredths) => write!(f, "oracle:{hundredths}"),
+            Self::Late(hundredths) => write!(f, "late:{hundredths}"),
             Self::Auto(config) => write!(f, "auto:{}", config.differences()),
             Self::Autorate => f.write_str("cake-autorate"),
         }
@@ -168,9 +165,9 @@ mod tests {
     fn shapings_as_text() {
         assert_eq!("600kbit".parse(), Ok(Shaping::Static(Rate::from_kbps(600))));
         assert_eq!("mean/2".parse(), Ok(Shaping::Mean(50)));
-        assert_eq!("oracle".parse(), Ok(Shaping::Oracle(100)));
-        assert_eq!("oracle:80".parse::<Shaping>().unwrap().to_string(), "oracle:80");
-        assert!("oracle:0".parse::<Shaping>().unwrap_err().contains("1 to 200"));
+        assert_eq!("late".parse(), Ok(Shaping::Late(100)));
+        assert_eq!("late:80".parse::<Shaping>().unwrap().to_string(), "late:80");
+        assert!("late:0".parse::<Shaping>().unwrap_err().contains("1 to 200"));
         assert!(matches!("auto".parse(), Ok(Shaping::Auto(_))));
         assert!("auto:zzz=1".parse::<Shaping>().unwrap_err().contains("zzz"));
         assert_eq!("autobahn".parse::<Shaping>(), Err(SHAPINGS.to_owned()));

@@ -218,7 +218,7 @@ fn shaper<'a>(scenario: &Scenario, link: &'a LinkSetting) -> Result<ShaperPlan<'
         Shaping::Mean(hundredths) => {
             ShaperPlan::At(Rate::from_bps(follows()?.rate.as_bps() * u64::from(*hundredths) / 100))
         }
-        Shaping::Known | Shaping::Oracle(_) | Shaping::Autorate => ShaperPlan::At(follows()?.rate),
+        Shaping::Known | Shaping::Late(_) | Shaping::Autorate => ShaperPlan::At(follows()?.rate),
         Shaping::Auto(config) => ShaperPlan::Follow(config),
     })
 }
@@ -232,7 +232,7 @@ fn add_rules(net: &mut Network, scenario: &Scenario, part: Part<'_>) -> Result<(
         }
         let rule = match &link.shaping {
             Shaping::Known => Rule::Known,
-            Shaping::Oracle(hundredths) => Rule::Oracle { hundredths: *hundredths },
+            Shaping::Late(hundredths) => Rule::Late { hundredths: *hundredths },
             Shaping::Autorate => Rule::Autorate(Box::new(Autorate::new(modem.rate))),
             _ => continue,
         };

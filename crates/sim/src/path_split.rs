@@ -73,7 +73,7 @@ impl PathSplit {
         self.now
     }
 
-    /// Adds a packet that has come to the host of the receiver to the counts in `seen`.
+    /// Counts a packet of data that has reached the receiver's host: in all, of the first class, and out of order.
     pub(crate) fn arrived(&mut self, packet: &Packet, seen: &mut Arrivals) {
         let Some(tcp) = packet.header.tcp.filter(|t| t.payload > 0) else { return };
         if !self.live || self.generation != packet.label.generation {

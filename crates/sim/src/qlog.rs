@@ -10,7 +10,7 @@ use core::fmt::{self, Write as _};
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use narrows_quic::{Ack, Datagram, Frame, Space};
+use narrows_quic::{Ack, Datagram, Frame, RangeSet, Space};
 use narrows_tcp::TcpEvent;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
@@ -51,7 +51,7 @@ struct Outstanding {
     end: SeqNum,
     /// Number of its last transmission.
     number: u64,
-    /// A SACK block has named it.
+    /// Whether a SACK block has named it.
     sacked: bool,
 }
 
@@ -89,14 +89,14 @@ impl fmt::Display for Millis {
     }
 }
 
-/// Ranges of packet numbers, ends included, as an ACK frame has them.
+/// Ranges of packet numbers without their ends, written with them, as an ACK frame of qlog has them.
 struct Ranges<'a>(&'a [(u64, u64)]);
 
 impl fmt::Display for Ranges<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (first, last)) in self.0.iter().enumerate() {
+        for (at, (first, end)) in self.0.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
-            write!(f, "{comma}[{first},{last}]")?;
+            write!(f, "{comma}[{first},{}]", end - 1)?;
         }
         Ok(())
     }
@@ -114,10 +114,14 @@ impl Qlogs {
         self.most > 0
     }
 
+    /// Place of the log of the connection that `label` names.
+    fn position(&self, label: &Label) -> Option<usize> {
+        self.traces.iter().position(|t| (t.flow, t.generation) == (label.flow, label.generation))
+    }
+
     /// The log of the connection that `label` names, if it is among the first.
     fn of(&mut self, now: Instant, label: &Label, protocol: &'static str) -> Option<&mut Trace> {
-        let is = |t: &Trace| (t.flow, t.generation) == (label.flow, label.generation);
-        if let Some(at) = self.traces.iter().position(is) {
+        if let Some(at) = self.position(label) {
             return self.traces.get_mut(at);
         }
         if self.traces.len() >= self.most {
@@ -200,13 +204,12 @@ impl Qlogs {
 
     /// The sender of `label` has worked, and is in this state now.
     pub(crate) fn worked(&mut self, now: Instant, label: &Label, state: SenderState) {
-        let is = |t: &Trace| (t.flow, t.generation) == (label.flow, label.generation);
-        if let Some(trace) = self.traces.iter_mut().find(|t| is(t)) {
-            trace.worked(now, state);
+        if let Some(at) = self.position(label) {
+            self.traces[at].worked(now, state);
         }
     }
 
-    /// Adds those of another part; [`Qlogs::settle`] puts them in order.
+    /// Adds the logs of another part of the run; [`Qlogs::settle`] puts them in order.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.traces.extend(other.traces);
     }
@@ -255,9 +258,7 @@ fn header(kind: &str, number: u64) -> String {
 fn frames_of(ack: Option<&Ack>, frames: &[Frame]) -> String {
     let mut list = Vec::with_capacity(frames.len() + 1);
     if let Some(ack) = ack {
-        let ranges: Vec<(u64, u64)> = ack.ranges.iter().map(|(first, end)| (*first, end - 1)).collect();
-        let delay = Millis(ack.delay.as_nanos());
-        let ranges = Ranges(&ranges);
+        let (delay, ranges) = (Millis(ack.delay.as_nanos()), Ranges(&ack.ranges));
         list.push(format!("{{\"frame_type\":\"ack\",\"ack_delay\":{delay},\"acked_ranges\":[{ranges}]}}"));
     }
     for frame in frames {
@@ -328,13 +329,13 @@ impl Trace {
     fn segment_received(&mut self, now: Instant, tcp: &TcpHeader, len: u32) {
         let number = self.received;
         self.received += 1;
-        let mut acked = vec![];
+        let mut acked = RangeSet::default();
         while tcp.flags.has(Flags::ACK)
             && let Some(first) = self.outstanding.front()
             && first.end.at_or_before(tcp.ack)
         {
             if !first.sacked {
-                acked.push((first.number, first.number));
+                acked.insert(first.number, first.number + 1);
             }
             self.outstanding.pop_front();
         }
@@ -342,22 +343,14 @@ impl Trace {
             for held in &mut self.outstanding {
                 if !held.sacked && left.at_or_before(held.seq) && held.end.at_or_before(right) {
                     held.sacked = true;
-                    acked.push((held.number, held.number));
+                    acked.insert(held.number, held.number + 1);
                 }
             }
         }
-        acked.sort_unstable();
-        let mut ranges: Vec<(u64, u64)> = vec![];
-        for (first, last) in acked {
-            match ranges.last_mut() {
-                Some(range) if range.1 + 1 == first => range.1 = last,
-                _ => ranges.push((first, last)),
-            }
-        }
-        let ack = if ranges.is_empty() {
+        let ack = if acked.is_empty() {
             String::new()
         } else {
-            format!("{{\"frame_type\":\"ack\",\"acked_ranges\":[{}]}}", Ranges(&ranges))
+            format!("{{\"frame_type\":\"ack\",\"acked_ranges\":[{}]}}", Ranges(acked.as_slice()))
         };
         let header = header("1RTT", number);
         self.event(

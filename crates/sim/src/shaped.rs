@@ -10,11 +10,13 @@
 //! - Pings cost nothing, are never lost and tell the exact one-way delay; it gets half of a round trip from fping.
 //! - No reflector is ever replaced, and it never sleeps.
 
-use crate::ids::LinkId;
 use std::collections::VecDeque;
 
 use narrows_qdisc::{ShaperConfig, Spec};
 use narrows_units::{Bytes, Duration, Instant, Rate};
+
+use crate::ids::LinkId;
+use crate::timetable::Timetable;
 
 /// `reflector_ping_interval_s` by `no_pingers`.
 const PING: Duration = Duration::from_millis(50);
@@ -44,14 +46,15 @@ const HIGH: f64 = 0.75;
 const REFRACTORY: Duration = Duration::from_millis(300);
 const DECAY_EVERY: Duration = Duration::from_secs(1);
 /// Nothing is shaped to less.
-const LEAST: f64 = 8_000.0;
+const LEAST: Rate = Rate::from_kbps(8);
 
 /// Time by which a known rate is known in advance.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
-/// Delay of a loop: what leaves a box comes back from servers of 20 to 150 ms; and time over which a rate is measured
-/// there. A link of 600 kbit/s carries ten packets meanwhile.
-pub(crate) const LOOP: Duration = Duration::from_millis(100);
-pub(crate) const LATE_FOR: Duration = Duration::from_millis(200);
+/// Delay of a loop: what leaves a box comes back from servers of 20 to 150 ms.
+const LOOP: Duration = Duration::from_millis(100);
+/// Time over which a rate is measured that is known a loop's delay late. A link of 600 kbit/s carries ten packets
+/// meanwhile.
+const LATE_FOR: Duration = Duration::from_millis(200);
 
 /// Source of the shaper's rate.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ pub(crate) enum Rule {
     /// Capacity of the link behind, second by second.
     Known,
     /// A part of the capacity that the link behind had over [`LATE_FOR`], a loop's delay ago ([`LOOP`]).
-    Oracle {
+    Late {
         hundredths: u32,
     },
     Autorate(Box<Autorate>),
@@ -82,10 +85,25 @@ impl Rule {
     pub(crate) const fn every(&self) -> Duration {
         match self {
             Self::Known => KNOWN_FOR,
-            Self::Oracle { .. } => LOOP,
+            Self::Late { .. } => LOOP,
             Self::Autorate(_) => PING,
         }
     }
+}
+
+/// Rate that the link behind will have in the coming second.
+pub(crate) fn known_rate(timetable: &Timetable, now: Instant) -> Rate {
+    let bits = timetable.capacity(now, now + KNOWN_FOR) * 8;
+    Rate::from_bps((bits as f64 / KNOWN_FOR.as_secs_f64()) as u64).max(LEAST)
+}
+
+/// Part, in hundredths, of the rate that the link behind had over [`LATE_FOR`], a loop's delay ago. There was none
+/// before the run began.
+pub(crate) fn late_rate(timetable: &Timetable, now: Instant, hundredths: u32) -> Rate {
+    let ago = |age: Duration| Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
+    let bits = timetable.capacity(ago(LOOP + LATE_FOR), ago(LOOP)) * 8;
+    let bps = bits as f64 / LATE_FOR.as_secs_f64() * f64::from(hundredths) / 100.0;
+    Rate::from_bps(bps as u64).max(LEAST)
 }
 
 /// The rule's state for one direction.
@@ -174,7 +192,7 @@ impl Autorate {
             self.rate =
                 if self.rate > base { (self.rate * DECAY).max(base) } else { (self.rate * GROWTH).min(base) };
         }
-        self.rate = self.rate.clamp(LEAST, self.base * 4.0);
+        self.rate = self.rate.clamp(LEAST.as_bps() as f64, self.base * 4.0);
     }
 }
 
@@ -190,6 +208,22 @@ mod tests {
             rate = rule.look(now, now + Duration::from_millis(delay), at * kbps / 8);
         }
         rate.as_bps() / 1000
+    }
+
+    /// 1 Mbit/s for two seconds, then half: what was measured over 200 ms up to 100 ms ago.
+    #[test]
+    fn a_late_rate_is_a_loop_late() {
+        let steps =
+            [(0, 1000), (2000, 500)].map(|(ms, kbps)| (Duration::from_millis(ms), Rate::from_kbps(kbps)));
+        let timetable = Timetable::Steps(steps.into());
+        let after =
+            |ms: u64| late_rate(&timetable, Instant::ZERO + Duration::from_millis(ms), 60).as_bps() / 1000;
+        assert_eq!([1000, 2100, 2200, 2300, 3000].map(after), [600, 600, 450, 300, 300]);
+        // At 200 ms half of the span lies in the run, at 100 ms nothing does.
+        assert_eq!([100, 200, 300].map(after), [8, 300, 600]);
+        let known =
+            |ms: u64| known_rate(&timetable, Instant::ZERO + Duration::from_millis(ms)).as_bps() / 1000;
+        assert_eq!([1000, 1500, 2000].map(known), [1000, 750, 500]);
     }
 
     #[test]

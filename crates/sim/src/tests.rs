@@ -212,6 +212,8 @@ fn a_box_shapes_for_a_link_before_it() {
     // Half of the mean is let go; the queue before the dish has only what one round trip brings.
     let half = behind_a_dish("mean/2");
     assert!((0.45..0.55).contains(&half["used_of_capacity_dish"]), "{half:?}");
+    let late = behind_a_dish("late:60");
+    assert!((0.55..0.65).contains(&late["used_of_capacity_dish"]), "{late:?}");
     let auto = behind_a_dish("auto:where=before");
     assert!((930.0..1070.0).contains(&auto["believed_kbps_box"]), "{auto:?}");
     assert!(auto["used_of_capacity_dish"] > 0.85, "{auto:?}");

@@ -2,13 +2,13 @@
 
 use narrows_qdisc::follow::{Follow, LinkRate};
 use narrows_qdisc::{BoxedDiscipline, Manage as _, Qdisc as _, Shaper, ShaperConfig, Spec};
-use narrows_units::{Duration, Instant, Rate};
+use narrows_units::Instant;
 
 use super::{Network, ShaperPlan};
 use crate::event::Event;
 use crate::ids::LinkId;
 use crate::packet::Pkt;
-use crate::shaped::{Autorate, LATE_FOR, LOOP, Rule, Shaped};
+use crate::shaped::{Autorate, Rule, Shaped, known_rate, late_rate};
 
 /// A discipline that is dequeued no faster than its shaper has it.
 pub(super) fn behind_a_shaper(
@@ -55,16 +55,8 @@ impl Network {
         let Some(changing) = &behind.changing else { return };
         let every = shaped.rule.every();
         let rate = match &mut shaped.rule {
-            Rule::Known => {
-                let bits = changing.timetable.capacity(now, now + every) * 8;
-                Rate::from_bps((bits as f64 / every.as_secs_f64()) as u64).max(Rate::from_kbps(8))
-            }
-            Rule::Oracle { hundredths } => {
-                let at = |ago: Duration| Instant::ZERO + now.since(Instant::ZERO).saturating_sub(ago);
-                let bits = changing.timetable.capacity(at(LOOP + LATE_FOR), at(LOOP)) * 8;
-                let bps = bits as f64 / LATE_FOR.as_secs_f64() * f64::from(*hundredths) / 100.0;
-                Rate::from_bps(bps as u64).max(Rate::from_kbps(8))
-            }
+            Rule::Known => known_rate(&changing.timetable, now),
+            Rule::Late { hundredths } => late_rate(&changing.timetable, now, *hundredths),
             Rule::Autorate(rule) => {
                 let free = behind.full_until();
                 let arrives = changing.timetable.would_send(free.max(now), Autorate::ping()) + behind.delay;
