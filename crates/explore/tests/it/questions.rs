@@ -81,7 +81,8 @@ fn every_choice_of_the_page_makes_a_scenario() {
         let settings = Settings::read(&json!({ "calls": 1, &key: word })).unwrap();
         assert_eq!(settings.problems(), [], "{key} {word}");
         let runs = Experiment::parse(&toml(&settings), &[]).and_then(|experiment| experiment.expand());
-        assert_eq!(runs.unwrap().len(), 2, "{key} {word}: a run for each queue");
+        let queues = if word == settings.b.as_str() { 1 } else { 2 };
+        assert_eq!(runs.unwrap().len(), queues, "{key} {word}: a run for each queue");
     }
 }
 
