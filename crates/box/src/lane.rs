@@ -306,6 +306,7 @@ impl<P: Packet> Discipline<P> for LinkQueue<P> {
 mod tests {
     use super::*;
     use narrows_qdisc::Record;
+    use narrows_qdisc::follow::LinkPlace;
 
     /// Sends one packet a millisecond, and holds all packets of the other direction until told to let go.
     #[derive(Default)]
@@ -406,7 +407,8 @@ mod tests {
     fn a_rate_that_is_followed_or_no_longer_keeps_the_discipline() {
         let link = Some(ShaperConfig::new(Rate::from_kbps(600)));
         let fixed = LaneSettings::new(link, "taq".parse().unwrap(), 1);
-        let auto = LaneSettings { follow: Some(FollowConfig::default()), ..fixed.clone() };
+        let behind = FollowConfig { place: LinkPlace::Behind, ..FollowConfig::default() };
+        let auto = LaneSettings { follow: Some(behind), ..fixed.clone() };
         let mut lane = LinkQueue::new(&fixed);
         let mut v = Vec::new();
         (0..9).for_each(|id| lane.enqueue(Instant::ZERO, record(id), &mut v));

@@ -93,7 +93,7 @@ impl Options {
         };
         let follow = rate.and_then(|r| r.follow());
         ensure!(
-            direction == Direction::Down || follow.is_none_or(|f| f.place == LinkPlace::Behind),
+            direction == Direction::Down || follow.is_none_or(|f| f.place != LinkPlace::Before),
             "up = \"{}\": where=before follows a link that downloads come over, at the users' side: write \
              up = \"auto\" or a number",
             rate.map_or_else(String::new, |r| r.to_string())

@@ -122,8 +122,8 @@ pub struct UserMap {
     ids: Vec<CircuitId>,
     /// Places of circuits in the file, by their numbers.
     places: BTreeMap<CircuitId, usize>,
-    /// Places of the sites that circuits hang at, by the circuits' numbers. They are found once for a file: what is told
-    /// changes no site, and may come often.
+    /// Places of the sites that circuits hang at, by the circuits' numbers. They are found once for a file: what is
+    /// told changes no site, and may come often.
     at_sites: Arc<[Option<u32>]>,
     /// Rates of users who are in no circuit, down and up.
     plan: Rates,

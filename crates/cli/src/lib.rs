@@ -12,6 +12,7 @@ use clap::CommandFactory as _;
 use clap::{Parser, Subcommand};
 
 /// Prints a line. Whoever reads may have had enough (`| head`): that is no error, where `std`'s own macro panics.
+#[allow(unused_macros, reason = "a program with few features may print no line")]
 macro_rules! println {
     ($($text:tt)*) => {{
         use std::io::Write as _;

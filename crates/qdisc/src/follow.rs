@@ -8,7 +8,8 @@
 //!
 //! Behind the box: [`echoes`] finds which packets an acknowledgment tells of; [`forecast`] reckons what has crossed
 //! by now; [`control`] decides. Before it: [`round_trips`] and [`clocks`] tell how long what arrives has waited;
-//! [`before`] decides. Both: [`paths`] has the round trips without a queue, [`rate`] estimates what the link delivers.
+//! [`before`] decides. [`find`] has both look where a queue stands. Both: [`paths`] has the round trips without a
+//! queue, [`rate`] estimates what the link delivers.
 //!
 //! Units: bytes on the link; spans are counted in the link's time for 1500 B. Floats decide here, as in senders'
 //! congestion controls; they are the same on all machines with IEEE 754, and `mul_add` is not used.
@@ -19,6 +20,7 @@ mod config;
 mod control;
 mod departure_times;
 mod echoes;
+mod find;
 mod forecast;
 mod paths;
 mod rate;
@@ -31,11 +33,12 @@ use core::any::Any;
 use core::marker::PhantomData;
 
 use narrows_units::{Duration, Instant, Rate};
-use narrows_wire::FlowKey;
+use narrows_wire::{FlowKey, Header};
 
 use before::Before;
 pub use config::{FollowConfig, LinkPlace, LinkRate};
 use control::Control;
+use find::Find;
 pub use report::{FollowPhase, FollowReport, FollowSignals};
 
 use crate::{
@@ -54,6 +57,7 @@ const ANNOUNCED_EVERY: Duration = Duration::from_millis(500);
 enum Controller {
     Behind(Box<Control>),
     Before(Box<Before>),
+    Find(Box<Find>),
 }
 
 /// Calls the method of the controller there is.
@@ -62,6 +66,7 @@ macro_rules! either {
         match $controller {
             Controller::Behind(control) => control.$name($($argument),*),
             Controller::Before(control) => control.$name($($argument),*),
+            Controller::Find(control) => control.$name($($argument),*),
         }
     };
 }
@@ -71,6 +76,24 @@ impl Controller {
         match config.place {
             LinkPlace::Behind => Self::Behind(Box::new(Control::new(config, seed))),
             LinkPlace::Before => Self::Before(Box::new(Before::new(config, seed))),
+            LinkPlace::Find => Self::Find(Box::new(Find::new(config, seed))),
+        }
+    }
+
+    const fn place(&self) -> LinkPlace {
+        match self {
+            Self::Behind(_) => LinkPlace::Behind,
+            Self::Before(_) => LinkPlace::Before,
+            Self::Find(_) => LinkPlace::Find,
+        }
+    }
+
+    /// Notes an arrival that takes `bytes` on the link. Returns whether it brings news of the link.
+    fn arrives(&mut self, now: Instant, header: &Header, bytes: u64) -> bool {
+        match self {
+            Self::Behind(_) => false,
+            Self::Before(control) => control.arrives(now, header, bytes),
+            Self::Find(control) => control.arrives(now, header, bytes),
         }
     }
 }
@@ -127,7 +150,7 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
         let kept = self.inner.reconfigure(now, spec.settings(), &link);
         if kept {
             (self.link, self.announced, self.spec) = (link, rate, spec.clone());
-            if matches!(self.control, Controller::Before(_)) == (config.place == LinkPlace::Before) {
+            if self.control.place() == config.place {
                 either!(&mut self.control, reconfigure(config));
             } else {
                 self.control = Controller::new(config, self.seed);
@@ -170,9 +193,7 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
         if self.inner.backlog().packets == 0 {
             either!(&mut self.control, idles(now));
         }
-        if let Controller::Before(control) = &mut self.control
-            && control.arrives(now, packet.header(), self.link.wire_len(packet.len()).get())
-        {
+        if self.control.arrives(now, packet.header(), self.link.wire_len(packet.len()).get()) {
             self.announce(now);
         }
         self.inner.enqueue(now, packet, verdicts);

@@ -337,10 +337,11 @@ options! {
     wan: String, "IF" [] Link restart
         "Interface of the wide network";
     down: LinkRate, "RATE" [] Link live
-        "Rate of the link to the users, as 600kbit; auto: found and followed, where the link is behind the box; \
-         auto:where=before: where it is before the box; without it that direction is not shaped";
+        "Rate of the link to the users, as 600kbit; auto: found and followed, whether the link is before \
+         the box or behind it; auto:where=before or behind: the side is known; without it that direction is not shaped";
     up: LinkRate, "RATE" [] Link live
-        "Rate of the link from the users, as 600kbit or auto; without it that direction is not shaped";
+        "Rate of the link from the users, as 600kbit or auto (found and followed); without it that direction is not \
+         shaped";
     discipline: NamedSpec, "SPEC" ["taq"] Link live
         "Discipline of both directions, as taq, taq:mode=paper or fifo:30";
     down_discipline: NamedSpec, "SPEC" [] Link live

@@ -31,11 +31,10 @@ pub struct Args {
     /// Interface of the users
     #[arg(long, value_name = "IF")]
     lan: Option<String>,
-    /// Rate of the link to the users, as 600kbit: 2 to 5 % below what it carries; auto: found and followed, where
-    /// packets enter the link after this machine
+    /// Rate of the link to the users, as 600kbit: 2 to 5 % below what it carries; auto: found and followed
     #[arg(long, value_name = "RATE")]
     down: Option<String>,
-    /// Rate of the link from the users, as 600kbit
+    /// Rate of the link from the users, as 600kbit; auto: found and followed
     #[arg(long, value_name = "RATE")]
     up: Option<String>,
     /// Watch the interface for so many seconds while you make the link busy, and set 95 % of its best rate

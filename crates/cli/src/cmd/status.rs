@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use narrows_box::{self as live, DirectionStatus, Status};
+use narrows_qdisc::follow::LinkPlace;
 use narrows_qdisc::{AdmissionReport, ClassReport, Reason};
 
 use crate::SUCCESS;
@@ -188,9 +189,14 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
     let Some(f) = &now.report.follows else { return rows };
     let base = f.base.map_or("unknown".to_owned(), |t| format!("{:.0} ms", t.as_secs_f64() * 1e3));
     let rate = f.found_bps.map_or("unknown".to_owned(), |bps| bits(bps as f64));
+    let side = match f.place {
+        Some(LinkPlace::Before) => ", before the box",
+        Some(LinkPlace::Behind) => ", behind the box",
+        _ => "",
+    };
     let under_way = format!("{:.1} of {:.1} kB", kilobytes(f.in_flight), kilobytes(f.window));
     rows.extend([
-        ("rate found", format!("{rate} ({})", f.phase.name())),
+        ("rate found", format!("{rate} ({}{side})", f.phase.name())),
         ("· shortest round trip", format!("{base}, now {:.0} ms more", f.late.as_secs_f64() * 1e3)),
         ("· under way", under_way),
     ]);

@@ -20,7 +20,7 @@ use narrows_wire::{FlowKey, Header};
 
 use super::PACKET;
 use super::clocks::Clocks;
-use super::config::FollowConfig;
+use super::config::{FollowConfig, LinkPlace};
 use super::departure_times::{DepartureTimes, LOST_AFTER};
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
@@ -184,6 +184,8 @@ pub(super) struct Before {
     search: Search,
     /// Times of departures; each arrival is news.
     times: DepartureTimes,
+    /// Whether another controller bounds what leaves.
+    looks_on: bool,
 }
 
 impl Before {
@@ -212,6 +214,7 @@ impl Before {
             late: Duration::ZERO,
             search: Search::default(),
             times: DepartureTimes::new(),
+            looks_on: false,
             config,
         }
     }
@@ -220,6 +223,17 @@ impl Before {
     pub fn reconfigure(&mut self, config: FollowConfig) {
         self.config = config;
         self.rate.reconfigure(&config);
+    }
+
+    /// Says whether another controller bounds what leaves. Then the queue is never let run empty, so nothing is taken
+    /// for a longer path because it should have.
+    pub const fn look_on(&mut self, looks_on: bool) {
+        self.looks_on = looks_on;
+    }
+
+    /// Time in the queue of the packet that came last.
+    pub const fn late(&self) -> Duration {
+        self.late
     }
 
     /// Rate of the link, as far as it is known.
@@ -239,6 +253,7 @@ impl Before {
             in_flight: self.outside.bytes() as u64,
             window: self.window() as u64,
             lost: 0,
+            place: Some(LinkPlace::Before),
             signals: Some(self.signals),
         }
     }
@@ -361,7 +376,10 @@ impl Before {
         let by_trip = self.far.answered(flow, echo).and_then(|asked| {
             let near = (self.rate.packet_time() * 2).max(NEAR);
             let (host, rtt) = (server(header, self.seed), now.since(asked));
-            let answer = Answer { host, rtt, left: now, alone: before < asked, emptied: false };
+            // Where the sender's clock shows no queue, the round trip is the path: so hosts whose first packets all
+            // found a queue, as those who were there before the box, get one.
+            let alone = before < asked || by_clock.is_some_and(|waited| waited <= SLACK);
+            let answer = Answer { host, rtt, left: now, alone, emptied: false };
             let path = self.paths.learn(now, answer, near, outage);
             // Every path counts until a first rate is measured.
             (path.sure || !self.rate.is_measured()).then(|| {
@@ -430,6 +448,10 @@ impl Before {
     fn watch_paths(&mut self, now: Instant, own: Duration) {
         let raw = now.since(self.joined);
         self.longer = self.longer.min(raw);
+        if self.looks_on {
+            self.watch = Watch::anew(now);
+            return;
+        }
         let shorter = |known: Option<Duration>| Some(known.map_or(self.late, |known| known.min(self.late)));
         let stands = |shortest: Option<Duration>| shortest.filter(|shortest| *shortest > EMPTY + own);
         self.watch = match self.watch {
@@ -465,4 +487,4 @@ fn average(known: Duration, sample: Duration) -> Duration {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -10,14 +10,18 @@ use crate::{SettingError, Settings};
 
 /// Place of the link whose rate is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum LinkPlace {
     /// Packets enter it after they leave the box: a modem for what goes up.
-    #[default]
     Behind,
     /// Packets come out of it before they enter the box: a dish, a mast or a shared line for what comes down.
     Before,
+    /// On one of these sides: where a queue stands.
+    #[default]
+    Find,
 }
-choices!(LinkPlace: "behind" => Behind, "before" => Before);
+choices!(LinkPlace: "behind" => Behind, "before" => Before, "find" => Find);
 
 /// Settings of [`Follow`](super::Follow). Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +47,7 @@ pub struct FollowConfig {
 impl Default for FollowConfig {
     fn default() -> Self {
         Self {
-            place: LinkPlace::Behind,
+            place: LinkPlace::Find,
             min: 8,
             max: 1_000_000,
             target: Duration::from_millis(30),
@@ -57,7 +61,9 @@ impl Default for FollowConfig {
 
 keys! {
     FollowConfig;
-    where(place): Choice(), "place of the link: packets enter it `behind` the box, or come out of it `before` the box";
+    where(place): Choice(),
+        "place of the link: packets enter it `behind` the box, or come out of it `before` the box, or `find`: where a \
+         queue stands";
     min: Number(1, 10_000_000), "least rate of the link, kbit/s";
     max: Number(1, 10_000_000), "greatest rate of the link, kbit/s";
     target: Time(Duration::ZERO, Duration::from_secs(1)), "wait in the modem that the shaper aims at, beside `packets`";

@@ -9,7 +9,7 @@ use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
 use super::PACKET;
-use super::config::FollowConfig;
+use super::config::{FollowConfig, LinkPlace};
 use super::departure_times::{DepartureTimes, LOST_AFTER, LOST_AT_MOST};
 use super::echoes::{Echo, Echoes};
 use super::forecast::{Crossing, Forecast, Room};
@@ -110,6 +110,8 @@ pub(super) struct Control {
     /// Time at which a packet last told that it was across.
     heard_at: Instant,
     times: DepartureTimes,
+    /// Whether another controller bounds what leaves.
+    looks_on: bool,
 }
 
 impl Control {
@@ -128,6 +130,7 @@ impl Control {
             late: Duration::ZERO,
             heard_at: Instant::ZERO,
             times: DepartureTimes::new(),
+            looks_on: false,
             config,
         }
     }
@@ -136,6 +139,18 @@ impl Control {
     pub fn reconfigure(&mut self, config: FollowConfig) {
         self.config = config;
         self.rate.reconfigure(&config);
+    }
+
+    /// Says whether another controller bounds what leaves. Then the queue is never let run empty, so nothing is taken
+    /// for the shortest round trip because it should have.
+    pub const fn look_on(&mut self, looks_on: bool) {
+        self.looks_on = looks_on;
+        self.drain = Drain::No;
+    }
+
+    /// Time by which the last packet that came back had waited behind the box.
+    pub const fn late(&self) -> Duration {
+        self.late
     }
 
     /// Rate of the link, as far as it is known.
@@ -155,6 +170,7 @@ impl Control {
             in_flight: self.transit.in_flight(),
             window: self.window as u64,
             lost: self.echoes.sent_again(),
+            place: Some(LinkPlace::Behind),
             signals: None,
         }
     }
@@ -370,7 +386,9 @@ impl Control {
     fn drain(&mut self, now: Instant, echo: Echo) {
         let rtt = now.since(echo.at);
         match self.drain {
-            Drain::No if self.paths.is_stale(now) && now.since(self.times.idle_at()) > rtt => {
+            Drain::No
+                if !self.looks_on && self.paths.is_stale(now) && now.since(self.times.idle_at()) > rtt =>
+            {
                 self.drain = Drain::Down;
             }
             Drain::Down if self.transit.in_flight() <= (self.window as u64).saturating_add(PACKET) => {

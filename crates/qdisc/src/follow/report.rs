@@ -2,6 +2,8 @@
 
 use narrows_units::Duration;
 
+use super::config::LinkPlace;
+
 /// Cause by which the packets that leave are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -10,6 +12,8 @@ pub enum FollowPhase {
     /// Nothing waits here: nothing is changed.
     #[default]
     Idle,
+    /// No queue stands on either side yet: the place of the slow link is not known.
+    Finding,
     /// The link has not been full yet: twice as much is tried in each round trip.
     Searching,
     /// The link is full, and what leaves follows it.
@@ -55,14 +59,22 @@ mod json {
 
 impl FollowPhase {
     /// All phases.
-    pub const ALL: [Self; 6] =
-        [Self::Idle, Self::Searching, Self::Following, Self::Draining, Self::Silent, Self::Blind];
+    pub const ALL: [Self; 7] = [
+        Self::Idle,
+        Self::Finding,
+        Self::Searching,
+        Self::Following,
+        Self::Draining,
+        Self::Silent,
+        Self::Blind,
+    ];
 
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
+            Self::Finding => "finding",
             Self::Searching => "searching",
             Self::Following => "following",
             Self::Draining => "draining",
@@ -76,6 +88,7 @@ impl FollowPhase {
     pub const fn why(self) -> &'static str {
         match self {
             Self::Idle => "nothing waits here: nothing is learnt or changed",
+            Self::Finding => "no queue stands before the box or behind it: nothing is held back",
             Self::Searching => "the link has not been full yet: more is tried in each round trip",
             Self::Following => "the link is full: what comes across lets the next packets go",
             Self::Draining => "little is sent for a round trip, to see how long the way is",
@@ -107,6 +120,9 @@ pub struct FollowReport {
     /// Rate of the link as found; `None` before the first round trip; bit/s.
     #[cfg_attr(feature = "serde", serde(rename = "rate_bps"))]
     pub found_bps: Option<u64>,
+    /// Place of the link; `None` while it is not known.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub place: Option<LinkPlace>,
     /// Cause by which the packets that leave are bounded.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub phase: FollowPhase,

@@ -4,6 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use narrows_box::Status;
+use narrows_qdisc::follow::LinkPlace;
 use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
@@ -87,13 +88,15 @@ fn the_rate_of_a_dish_is_found_by_what_arrives_and_its_queue_stands_in_the_box()
     let Some(world) = World::try_new(Kind::Routed) else { return };
     let Some(()) = BEFORE.add(&world, 2000) else { return };
     let fetches = || -> Vec<_> { (0..6).map(|_| world.fetch(world.server4(), 4_000_000)).collect() };
-    world.configure("down = 'auto:where=before'\n");
+    world.configure("down = 'auto'\n");
     let running = world.start_configured();
     let under_way = fetches();
     believes(&running, 2000);
     let waits = |s: &Status| s.down.report.backlog.packets > 0;
     let status = running.wait_for("packets wait in the box", waits);
-    let signals = status.down.report.follows.and_then(|f| f.signals).unwrap();
+    let follows = status.down.report.follows.unwrap();
+    assert_eq!(follows.place, Some(LinkPlace::Before));
+    let signals = follows.signals.unwrap();
     assert!(signals.round_trips > 0 && signals.clocks > 0, "{signals:?}");
     let usually = BEFORE.usually(&world);
     BEFORE.change(&world, 50_000);
@@ -134,6 +137,11 @@ fn a_rate_that_changes_is_followed_and_the_modem_stays_empty() {
     for kbps in [1000, 300, 1000] {
         BEHIND.change(&world, kbps);
         believes(&running, kbps);
+        // What had filled the modem before the box held it back has to leave.
+        while BEHIND.waiting(&world) >= 20 {
+            assert!(downloads.iter().any(|f| !f.is_done()), "the modem's queue was never short");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let waits = BEHIND.usually(&world);
         println!("{kbps} kbit/s: usually {waits} packets in the modem");
         assert!(waits < 20, "{kbps} kbit/s: usually {waits} packets in the modem");

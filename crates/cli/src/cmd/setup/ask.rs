@@ -92,39 +92,23 @@ impl Ask {
     pub fn rates(&self) -> anyhow::Result<Rates> {
         if self.silent {
             bail!(
-                "no rate is given: --down and --up, where auto finds and follows a link behind this machine, or \
+                "no rate is given: --down and --up, where auto finds the rate and follows it, or \
                  --measure while the link is busy, or --observe"
             );
         }
         let ways = [
             "I know them",
             "measure: I make the link busy now",
-            "nobody knows them, or they change: find and follow (auto)",
+            "nobody knows them, or they change: found and followed (auto)",
             "not known yet: only observe",
         ];
         let way = Select::new().with_prompt("The link's rates").items(ways).default(0).interact();
         Ok(match way.context(LOST)? {
             0 => Rates::Typed([Self::rate("down", "to the users")?, Self::rate("up", "from the users")?]),
             1 => Rates::Measure,
-            2 => Self::follow()?,
+            2 => Rates::Follow([(); 2].map(|()| Some("auto".to_owned()))),
             _ => Rates::Observe,
         })
-    }
-
-    /// `auto` finds the rate of what packets enter after the box, and that depends on where it stands.
-    fn follow() -> anyhow::Result<Rates> {
-        let places = [
-            "on the users' side of the slow link (before your modem): up is followed, down wants a number",
-            "on the provider's side of it: down is followed, up wants a number",
-            "between two slow links, one on either side: both are followed",
-        ];
-        let place = Select::new().with_prompt("This machine stands").items(places).default(0).interact();
-        let auto = || Some("auto".to_owned());
-        Ok(Rates::Follow(match place.context(LOST)? {
-            0 => [Self::rate("down", "to the users")?, auto()],
-            1 => [auto(), Self::rate("up", "from the users")?],
-            _ => [auto(), auto()],
-        }))
     }
 
     fn rate(key: &str, way: &str) -> anyhow::Result<Option<String>> {

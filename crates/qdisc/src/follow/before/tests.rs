@@ -16,9 +16,12 @@ fn segment(user: u8, up: bool, timestamps: (u32, u32), number: u64) -> Record {
     let mut r = Record { id: number, ..Record::default() };
     r.header.key = if up { key.reverse() } else { key };
     r.header.len = Bytes(if up { 52 } else { 1500 });
-    let (seq, payload) = (SeqNum((number as u32).wrapping_mul(PAYLOAD)), if up { 0 } else { PAYLOAD });
+    let begins = SeqNum((number as u32).wrapping_mul(PAYLOAD));
+    let (seq, ack, payload) =
+        if up { (SeqNum(0), begins + PAYLOAD, 0) } else { (begins, SeqNum(0), PAYLOAD) };
     r.header.tcp = Some(TcpHeader {
         seq,
+        ack,
         payload,
         flags: Flags::ACK,
         timestamps: Some(timestamps),
@@ -40,32 +43,55 @@ enum Event {
     Wakes,
 }
 
-/// Servers at some distance, a link with a queue, a box, and users who acknowledge within a millisecond.
-struct Path {
-    shaper: Follow<Record, Fifo<Record>>,
+/// Time at which a link behind the box has sent a packet that came then, while those before it leave until another
+/// time.
+pub(in crate::follow) type Modem = fn(Instant, Instant) -> Instant;
+
+/// Servers at some distance, a link with a queue, a box, another link, and users who acknowledge within a millisecond.
+pub(in crate::follow) struct Path {
+    pub shaper: Follow<Record, Fifo<Record>>,
     events: BTreeMap<(Instant, u64), Event>,
     scheduled: u64,
     free_at: Instant,
+    behind: Modem,
+    behind_free_at: Instant,
     wakes_at: Instant,
     /// Round trip on the far side, by user, without a queue.
     far: fn(u8, Instant) -> Duration,
     sent: u64,
     /// Times at which packets came out, with their time in the queue; those at which they left the box.
-    came: Vec<(Instant, Duration)>,
-    left: Vec<(Instant, u64)>,
+    pub came: Vec<(Instant, Duration)>,
+    /// Times at which packets came out of the link behind the box, with their time in its queue.
+    pub crossed: Vec<(Instant, Duration)>,
+    pub left: Vec<(Instant, u64)>,
 }
 
 impl Path {
     /// Each of `users` has a server that keeps `window` packets under way.
     fn new(users: u8, window: u64, far: fn(u8, Instant) -> Duration) -> Self {
+        Self::with("where=before", users, window, far)
+    }
+
+    /// The same with other settings of the controller.
+    pub fn with(settings: &str, users: u8, window: u64, far: fn(u8, Instant) -> Duration) -> Self {
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1000)) };
-        let config = crate::Settings::read("where=before").unwrap();
+        let config = crate::Settings::read(settings).unwrap();
         let spec: Spec = "fifo:5000".parse().unwrap();
         let shaper = Follow::new(config, link, spec, Fifo::new(Limit::Packets(5000)), 1);
-        let (free_at, sent) = (Instant::ZERO, 0);
-        let (events, came, left) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut path =
-            Self { shaper, events, scheduled: 0, free_at, wakes_at: Instant::ZERO, far, sent, came, left };
+        let mut path = Self {
+            shaper,
+            events: BTreeMap::new(),
+            scheduled: 0,
+            free_at: Instant::ZERO,
+            behind: |came, _| came,
+            behind_free_at: Instant::ZERO,
+            wakes_at: Instant::ZERO,
+            far,
+            sent: 0,
+            came: Vec::new(),
+            crossed: Vec::new(),
+            left: Vec::new(),
+        };
         for user in 0..users {
             for n in 0..window {
                 // Connections open one after the other.
@@ -75,6 +101,11 @@ impl Path {
         path
     }
 
+    /// The same with another link behind the box.
+    pub fn and(self, behind: Modem) -> Self {
+        Self { behind, ..self }
+    }
+
     fn at(&mut self, at: Instant, event: Event) {
         self.scheduled += 1;
         self.events.insert((at, self.scheduled), event);
@@ -82,7 +113,7 @@ impl Path {
 
     /// Lets time pass up to `to`. `rate` gives the time at which a packet that begins to leave has left the link. With
     /// `polls` the box is asked also when it did not say so.
-    fn run(&mut self, to: Instant, polls: bool, rate: impl Fn(Instant) -> Instant) {
+    pub fn run(&mut self, to: Instant, polls: bool, rate: impl Fn(Instant) -> Instant) {
         let mut v = Vec::new();
         while let Some(first) = self.events.first_entry().filter(|e| e.key().0 < to) {
             let ((now, _), event) = first.remove_entry();
@@ -110,7 +141,10 @@ impl Path {
                 self.left.push((now, packet.id));
                 let (sent, _) = packet.header.tcp.unwrap().timestamps.unwrap();
                 let user = packet.header.key.dst_bits() as u8;
-                self.at(now + Duration::from_millis(1), Event::Acknowledges(user, sent, packet.id));
+                let free_at = (self.behind)(now, self.behind_free_at);
+                self.behind_free_at = free_at;
+                self.crossed.push((free_at, free_at.since(now)));
+                self.at(free_at + Duration::from_millis(1), Event::Acknowledges(user, sent, packet.id));
             }
             let ready = self.shaper.next_ready(now).filter(|at| *at > now);
             let poll = polls.then(|| now + Duration::from_micros(700));
@@ -124,23 +158,32 @@ impl Path {
     }
 
     /// Bytes that came out from one time to another, in kbit/s, and p95 of their times in the queue.
-    fn came(&self, from: Instant, to: Instant) -> (u64, Duration) {
-        let mut waits: Vec<_> = self.came.iter().filter(|c| (from..to).contains(&c.0)).map(|c| c.1).collect();
-        waits.sort_unstable();
-        let kbps = waits.len() as u64 * 12_000 / to.since(from).as_millis();
-        (kbps, waits.get(waits.len() * 95 / 100).copied().unwrap_or_default())
+    pub fn came(&self, from: Instant, to: Instant) -> (u64, Duration) {
+        carried(&self.came, from, to)
     }
 
-    fn told(&self, now: Instant) -> u64 {
+    pub fn told(&self, now: Instant) -> u64 {
         self.shaper.belief(now).rate_bps / 1000
     }
 }
 
-fn constant(kbps: u64) -> impl Fn(Instant) -> Instant {
+/// Bytes that crossed a link from one time to another, in kbit/s, and p95 of their times in its queue.
+pub(in crate::follow) fn carried(
+    crossed: &[(Instant, Duration)],
+    from: Instant,
+    to: Instant,
+) -> (u64, Duration) {
+    let mut waits: Vec<_> = crossed.iter().filter(|c| (from..to).contains(&c.0)).map(|c| c.1).collect();
+    waits.sort_unstable();
+    let kbps = waits.len() as u64 * 12_000 / to.since(from).as_millis();
+    (kbps, waits.get(waits.len() * 95 / 100).copied().unwrap_or_default())
+}
+
+pub(in crate::follow) fn constant(kbps: u64) -> impl Fn(Instant) -> Instant {
     move |from| from + Rate::from_kbps(kbps).time_to_send(Bytes(1500))
 }
 
-fn near_and_far(user: u8, _: Instant) -> Duration {
+pub(in crate::follow) fn near_and_far(user: u8, _: Instant) -> Duration {
     Duration::from_millis(20 + 26 * u64::from(user % 6))
 }
 
