@@ -114,8 +114,8 @@ impl Copies {
         let Some(tcp) = &packet.header.tcp else { return false };
         let print = print(&packet.header, tcp);
         let own = print as usize & (REMEMBERED - 1);
-        // A packet has two slots: it takes the one that has it already, or else the older, so that what waits in a queue
-        // is not forgotten by chance.
+        // A packet has two slots: it takes the one that has it already, or else the older, so that what waits in a
+        // queue is not forgotten by chance.
         let (a, b) = (self.slots[own], self.slots[own ^ 1]);
         let other = a.print != print && (b.print == print || b.at < a.at);
         let slot = if other { own ^ 1 } else { own };

@@ -454,7 +454,7 @@ impl Input {
         {
             let way = if by < 0 { "behind" } else { "ahead of" };
             say(format!(
-                "its clock is {} {way} that of the first file, by {packets} packets that both know of: it was put right",
+                "its clock is {} {way} that of the first file, by {packets} packets that both know: it was put right",
                 span(by.unsigned_abs())
             ));
         }

@@ -214,8 +214,8 @@ impl Receiver {
         let (seq, end) = (first_byte(tcp), tcp.seq_end());
         let nothing = Received { ack: AckTime::Now, ..Received::default() };
         if seq == end {
-            // Empty and from before the window: the peer asks what the window is (RFC 9293, section 3.10.7.4; the window
-            // begins with what was acknowledged, as in Linux's `tcp_sequence`).
+            // Empty and from before the window: the peer asks what the window is (RFC 9293, section 3.10.7.4; the
+            // window begins with what was acknowledged, as in Linux's `tcp_sequence`).
             return if self.started && seq.before(self.last_ack_sent) {
                 nothing
             } else {
@@ -291,8 +291,8 @@ impl Receiver {
         Received { delivered, fin, ack }
     }
 
-    /// Time at which Linux (`__tcp_ack_snd_check`) acknowledges a FIN after no more than a full segment: the application
-    /// is about to close as well, and its FIN carries the ACK.
+    /// Time at which Linux (`__tcp_ack_snd_check`) acknowledges a FIN after no more than a full segment: the
+    /// application is about to close as well, and its FIN carries the ACK.
     fn delay_fin(&mut self, config: &Config, now: Instant, delayed: DelayedAck) -> AckTime {
         let full = u32::from(self.largest).max(config.mss.min(LEAST_FULL_SEGMENT));
         if self.largest == 0 || self.rcv_nxt - self.last_ack_sent > full {

@@ -389,8 +389,8 @@ impl Sender {
 
 /// Acknowledgments.
 impl Sender {
-    /// Takes the acknowledgment in `tcp`, which is of nothing that was never sent. [`Sender::output`] then sends what may
-    /// leave because of it.
+    /// Takes the acknowledgment in `tcp`, which is of nothing that was never sent. [`Sender::output`] then sends what
+    /// may leave because of it.
     #[inline(always)]
     pub(crate) fn on_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader) {
         let Some(end) = self.offset_ahead(tcp.ack) else { return self.take_old_ack(cx, tcp) };

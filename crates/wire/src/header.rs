@@ -108,8 +108,8 @@ pub struct TcpHeader {
     pub sack: SackBlocks,
     /// Whether the header holds something that no field here shows: another option, a malformed one, or a reserved bit.
     pub beyond: bool,
-    /// Whether the capture ends within the header, so that options are missing. Never set where packets are queued, because there a
-    /// header that is not whole is not read.
+    /// Whether the capture ends within the header, so that options are missing. Never set where packets are queued,
+    /// because there a header that is not whole is not read.
     pub cut: bool,
 }
 

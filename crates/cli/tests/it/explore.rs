@@ -89,8 +89,8 @@ fn the_page_is_served_to_this_machine_alone() {
     assert!(about.starts_with("HTTP/1.1 200") && about.contains("\"presets\""), "{about}");
 }
 
-/// A run nobody waits for any more is ended: behind many long ones that were dropped a short one is answered, while a long
-/// one that somebody waits for is still under way.
+/// A run nobody waits for any more is ended: behind many long ones that were dropped a short one is answered, while a
+/// long one that somebody waits for is still under way.
 #[test]
 fn runs_of_readers_who_left_do_not_pile_up() {
     let served = Served::start();

@@ -523,8 +523,8 @@ impl Sender {
         self.emit_bare(cx, self.board.max(), 0, Flags::default());
     }
 
-    /// Sends a byte that the peer has already, or none as Linux's `tcp_xmit_probe_skb`: either makes the peer answer (RFC
-    /// 9293, section 3.8.6.1).
+    /// Sends a byte that the peer has already, or none as Linux's `tcp_xmit_probe_skb`: either makes the peer answer
+    /// (RFC 9293, section 3.8.6.1).
     pub(super) fn emit_window_probe<I: Io>(&self, cx: &mut Context<'_, I>) {
         let bytes = u32::from(cx.sws_avoidance() != SwsAvoidance::Linux);
         self.emit_bare(cx, self.board.una().saturating_sub(1), bytes, Flags::default());
