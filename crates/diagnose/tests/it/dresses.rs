@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
 mod files;
+mod labelled;
 mod mutations;
 mod wrap;
 
@@ -59,19 +60,28 @@ fn packets() -> Vec<Packet> {
 }
 
 fn dressed(change: impl Fn(&Header) -> Header) -> Vec<Packet> {
-    let opener = STORY[0].1.key;
-    let mut ids = [100_u16, 40_000];
+    let changed: Vec<_> = STORY.iter().map(|(at, header)| (*at, change(header))).collect();
+    as_bytes(&changed)
+}
+
+/// Headers as packets. Each end of a connection counts those it sends.
+fn as_bytes(headers: &[(u64, Header)]) -> Vec<Packet> {
+    let mut openers = std::collections::BTreeSet::new();
+    let mut ids = std::collections::BTreeMap::new();
     let packet = |(at, header): &(u64, Header)| {
-        let forth = header.key == opener;
-        let id = &mut ids[usize::from(forth)];
-        *id += 1;
-        let header = change(header);
+        let key = header.key;
+        if !openers.contains(&key.reverse()) {
+            openers.insert(key);
+        }
+        let forth = openers.contains(&key);
+        let id: &mut u16 = ids.entry(key).or_insert(if forth { 40_000 } else { 100 });
+        *id = id.wrapping_add(1);
         let mut bytes = Vec::new();
-        let len = build(&header, *id, &mut bytes);
+        let len = build(header, *id, &mut bytes);
         bytes.resize(len, 0);
         Packet { at: ORIGIN + at, forth, bytes }
     };
-    STORY.iter().map(packet).collect()
+    headers.iter().map(packet).collect()
 }
 
 /// Findings about files: connections, remarks, and the sentence about all else.
@@ -119,6 +129,10 @@ fn framed(frame: impl Fn(&Packet) -> Vec<u8>) -> Vec<(u64, Vec<u8>)> {
 fn differs(found: &Found, millis: u64) -> Option<String> {
     let [a] = &PLAIN.flows[..] else { return Some("the plain capture has one connection".into()) };
     let [b] = &found.flows[..] else { return Some(format!("{} connections: {found:?}", found.flows.len())) };
+    connections_differ(a, b, millis)
+}
+
+fn connections_differ(a: &FlowReport, b: &FlowReport, millis: u64) -> Option<String> {
     if a.packets != b.packets {
         return Some(format!("{} packets of {}", b.packets, a.packets));
     }

@@ -104,7 +104,7 @@ fn authenticated(p: &Packet) -> Vec<u8> {
 }
 /// ESP that encrypts nothing (RFC 2410), with 12 bytes that authenticate.
 fn esp(body: &[u8], next: u8) -> Vec<u8> {
-    let filling = (2 - body.len() % 4 + 4) % 4;
+    let filling = (6 - body.len() % 4) % 4;
     let counts: Vec<u8> = (1..=filling as u8).collect();
     [&[0, 0, 0, 7, 0, 0, 0, 1][..], body, &counts, &[filling as u8, next], &[9; 12]].concat()
 }
