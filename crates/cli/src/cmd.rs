@@ -39,3 +39,12 @@ pub mod sim;
 pub mod status;
 #[cfg(feature = "terminal")]
 pub mod top;
+
+/// A rate as text, in the unit that fits.
+#[cfg(any(feature = "box", feature = "research"))]
+fn bits(bps: f64) -> String {
+    match bps {
+        b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
+        b => format!("{:.1} kbit/s", b / 1e3),
+    }
+}

@@ -26,8 +26,10 @@ mod paths;
 mod rate;
 mod report;
 mod round_trips;
+mod standing;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use core::any::Any;
 use core::marker::PhantomData;
@@ -40,6 +42,7 @@ pub use config::{FollowConfig, LinkPlace, LinkRate};
 use control::Control;
 use find::Find;
 pub use report::{FollowPhase, FollowReport, FollowSignals};
+pub use watch::{LinkSecond, LinkWatch};
 
 use crate::{
     Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Spec, Verdicts,

@@ -10,6 +10,7 @@ use narrows_box::{self as live, DirectionStatus, Status};
 use narrows_qdisc::follow::LinkPlace;
 use narrows_qdisc::{AdmissionReport, ClassReport, Reason};
 
+use super::bits;
 use crate::SUCCESS;
 
 /// Arguments of `narrows status`.
@@ -56,14 +57,6 @@ pub fn find(given: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
         bail!("no box runs here (none answers under {}): name its socket with --control", live::RUN_DIR);
     }
     Ok(found)
-}
-
-/// A rate as text, in the unit that fits.
-pub fn bits(bps: f64) -> String {
-    match bps {
-        b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
-        b => format!("{:.1} kbit/s", b / 1e3),
-    }
 }
 
 /// A number of bytes as text, in the unit that fits.

@@ -13,7 +13,8 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Sparkline, Table};
 
-use super::status::{admission_lines, bits, find, headline, odd_lines, rates, rows, sight};
+use super::bits;
+use super::status::{admission_lines, find, headline, odd_lines, rates, rows, sight};
 use crate::SUCCESS;
 
 /// Arguments of `narrows top`.

@@ -361,6 +361,67 @@ fn explored(to: &str, back: &str) {
     assert_eq!(value("users"), 30.0, "{address}");
 }
 
+/// A dish that carries 2 Mbit/s for half a minute, and then 1.
+const DISH: &str = "\
+name = 'dish'
+duration = '60s'
+mtu = 1500
+probes = { capture = ['dish', 'box.back'] }
+hosts = [{ name = 'servers', at = 'net', delay = '0ms..65ms' }, { name = 'users', at = 'home', delay = '1ms' }]
+traffic = [{ kind = 'long', from = 'servers', to = 'users', flows = 5 }]
+[[link]]
+name = 'dish'
+from = 'net'
+to = 'mast'
+rates = [['0s', '2mbit'], ['30s', '1mbit']]
+back_rate = '10mbit'
+delay = '10ms'
+discipline = 'fifo:200'
+[[link]]
+name = 'box'
+from = 'mast'
+to = 'home'
+rate = '100mbit'
+discipline = 'fifo:1000'
+";
+
+#[test]
+fn the_rate_of_a_slow_link_is_told_over_time() {
+    let place = Place::new("slow-link");
+    let file = place.file("dish.toml", DISH.as_bytes());
+    let out = place.0.join("out");
+    let ran = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args(["sim", "-q", &file, "--seeds", "1", "--out", &out.display().to_string()])
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let run = std::fs::read_dir(out.join("runs")).unwrap().next().unwrap().unwrap().path();
+    let [to, back] = ["dish.pcap", "box.back.pcap"].map(|n| run.join(n).display().to_string());
+    let picture = place.0.join("link.svg").display().to_string();
+    let asked = [to.as_str(), &back, "--link", &picture];
+    let text = String::from_utf8(diagnose(&asked).stdout).unwrap();
+    assert!(text.contains(" s, before this point; "), "{text}");
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    assert!(drawn.contains("rate of the link while full"), "{drawn}");
+
+    let all = json(&diagnose(&[&asked[..], &["--json"]].concat()));
+    // Simulated senders open their connections, from the higher port: the data goes up.
+    let link = &all["link"]["from_the_users"];
+    let full = ["full_before_s", "full_behind_s"].map(|side| link[side].as_u64().unwrap());
+    assert!(full[0] >= 55 && full[1] == 0, "{full:?}");
+    let rate = |second: u64| {
+        let of = link["seconds"].as_array().unwrap().iter().find(|s| s["at_s"] == second).unwrap();
+        of["rate_bps"].as_f64().unwrap()
+    };
+    for (second, mbit) in [(10, 2.0), (25, 2.0), (35, 1.0), (50, 1.0)] {
+        assert!((rate(second) / (mbit * 1e6) - 1.0).abs() < 0.02, "{second} s: {}", rate(second));
+    }
+    assert_eq!(all["link"]["to_the_users"]["full_before_s"], 0);
+    let error = diagnose(&[&to, "--link", "link.gif"]);
+    let said = String::from_utf8(error.stderr).unwrap();
+    assert!(said.contains("--link link.gif: expected a name in .svg or .png"), "{said}");
+}
+
 #[test]
 fn a_capture_is_fitted_and_another_queue_tried() {
     let place = Place::new("what-if");

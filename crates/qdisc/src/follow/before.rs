@@ -337,6 +337,13 @@ impl Before {
         self.rate.forget_deliveries();
     }
 
+    /// Writes off what it would if it bounded what leaves, before a packet of `bytes` that another lets go.
+    pub fn keep_up(&mut self, now: Instant, bytes: u64) {
+        if self.ready(now, bytes) <= now {
+            self.make_room(now, bytes);
+        }
+    }
+
     /// Notes a packet that leaves for its user and takes `bytes` on the link; whether others wait behind it.
     pub fn departs(&mut self, now: Instant, header: &Header, bytes: u64, waiting: bool) {
         if let Some((sent, _)) = header.tcp.filter(|t| t.payload > 0).and_then(|t| t.timestamps) {

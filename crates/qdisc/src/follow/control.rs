@@ -153,6 +153,11 @@ impl Control {
         self.late
     }
 
+    /// Packets that were sent again after a loss behind the box.
+    pub const fn sent_again(&self) -> u64 {
+        self.echoes.sent_again()
+    }
+
     /// Rate of the link, as far as it is known.
     pub fn rate(&self) -> Rate {
         self.rate.average()
@@ -281,6 +286,13 @@ impl Control {
         // The time without a link says nothing of its rate once it is back.
         self.rate.forget_deliveries();
         self.window = (PACKET * 2) as f64;
+    }
+
+    /// Writes off what it would if it bounded what leaves, before a packet of `bytes` that another lets go.
+    pub fn keep_up(&mut self, now: Instant, bytes: u64) {
+        if self.ready(now, bytes) <= now {
+            self.make_room(now, bytes);
+        }
     }
 
     /// Notes a packet that leaves and takes `bytes` on the link; whether others wait behind it.

@@ -11,43 +11,33 @@
 use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
-use super::PACKET;
 use super::before::Before;
 use super::config::{FollowConfig, LinkPlace};
 use super::control::Control;
 use super::report::{FollowPhase, FollowReport};
+use super::standing::{PERIOD, Waits};
 
-/// Shortest period in which a queue can stand, longer than most round trips.
-const PERIOD: Duration = Duration::from_secs(1);
-/// Packets that have to tell in a period.
-const TOLD: u32 = 4;
-/// Multiple of the settings' `target`, beside two packets, that the shortest wait of a period has to exceed: a wait that
-/// is aimed at is no sign of a queue that stands.
-const BEYOND_TARGET: u32 = 2;
 /// Periods with a queue on one side, less those with one on the other, after which that side's controller bounds what
 /// leaves; and the most that are counted, so that a link that has moved is followed after some 13 s.
 const SURE: i32 = 3;
 const MOST: i32 = 10;
 
-/// Waits on one side in a period.
+/// Waits on one side, period by period.
 #[derive(Clone, Copy, Debug, Default)]
-struct Waits {
+struct Period {
     from: Instant,
-    told: u32,
-    shortest: Option<Duration>,
+    waits: Waits,
 }
 
-impl Waits {
-    /// Notes a packet that has waited for `late`. Returns whether a queue stands, at the end of a period.
-    fn note(&mut self, now: Instant, late: Duration, bound: Duration) -> Option<bool> {
-        self.told += 1;
-        let shortest = self.shortest.map_or(late, |shortest| shortest.min(late));
-        self.shortest = Some(shortest);
-        if self.told < TOLD || now.since(self.from) < PERIOD {
+impl Period {
+    /// Notes a packet that has waited for `late`. Returns all waits at the end of the period.
+    fn note(&mut self, now: Instant, late: Duration) -> Option<Waits> {
+        self.waits.note(late);
+        if !self.waits.tell() || now.since(self.from) < PERIOD {
             return None;
         }
-        *self = Self { from: now, ..Self::default() };
-        Some(shortest > bound)
+        self.from = now;
+        Some(core::mem::take(&mut self.waits))
     }
 }
 
@@ -59,8 +49,8 @@ pub(super) struct Find {
     at_first: Rate,
     behind: Control,
     before: Before,
-    waits_behind: Waits,
-    waits_before: Waits,
+    waits_behind: Period,
+    waits_before: Period,
     /// Periods with a queue before the box, less those with one behind it.
     lead: i32,
     place: Option<LinkPlace>,
@@ -90,8 +80,8 @@ impl Find {
             at_first: super::LinkRate::Auto(config).at_first(),
             behind,
             before,
-            waits_behind: Waits::default(),
-            waits_before: Waits::default(),
+            waits_behind: Period::default(),
+            waits_before: Period::default(),
             lead: 0,
             place: None,
             held: false,
@@ -133,13 +123,8 @@ impl Find {
 
     /// Writes off what has to be, so that a packet of `bytes`, which is [`ready`](Self::ready), may leave.
     pub fn make_room(&mut self, now: Instant, bytes: u64) {
-        // A controller that looks on writes off what it would if it decided; what leaves too early for it does not count.
-        if self.behind.ready(now, bytes) <= now {
-            self.behind.make_room(now, bytes);
-        }
-        if self.before.ready(now, bytes) <= now {
-            self.before.make_room(now, bytes);
-        }
+        self.behind.keep_up(now, bytes);
+        self.before.keep_up(now, bytes);
     }
 
     /// Notes a packet that leaves and takes `bytes` on the link; whether others wait behind it.
@@ -155,8 +140,9 @@ impl Find {
         if !self.behind.returns(now, header) {
             return false;
         }
-        let bound = self.bound(self.behind.rate());
-        if let Some(stands) = self.waits_behind.note(now, self.behind.late(), bound) {
+        let (late, rate) = (self.behind.late(), self.behind.rate());
+        if let Some(waits) = self.waits_behind.note(now, late) {
+            let stands = waits.stand(self.target, rate);
             self.weigh(LinkPlace::Behind, stands);
         }
         self.place == Some(LinkPlace::Behind)
@@ -167,17 +153,12 @@ impl Find {
         if !self.before.arrives(now, header, bytes) {
             return false;
         }
-        let bound = self.bound(self.before.rate());
-        if let Some(stands) = self.waits_before.note(now, self.before.late(), bound) {
+        let (late, rate) = (self.before.late(), self.before.rate());
+        if let Some(waits) = self.waits_before.note(now, late) {
+            let stands = waits.stand(self.target, rate);
             self.weigh(LinkPlace::Before, stands);
         }
         self.place == Some(LinkPlace::Before)
-    }
-
-    /// Wait beyond which a queue stands on a side whose link has this rate.
-    fn bound(&self, rate: Rate) -> Duration {
-        let own = super::seconds(PACKET as f64 * 8.0 / rate.as_bps().max(1) as f64);
-        self.target * u64::from(BEYOND_TARGET) + own * 2
     }
 
     /// Weighs a period of one side.

@@ -13,8 +13,10 @@ use serde_json::Value;
 mod bars;
 mod colours;
 mod sequence;
+mod slow_link;
 pub mod what_if;
 
+use slow_link::SlowLink;
 use what_if::WhatIf;
 
 /// Options.
@@ -25,6 +27,10 @@ pub struct Args {
     /// their sequence numbers. The file's name ends in .svg or .png
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
+    /// Draw the slow link's rate over time, and where its queue stood, as `auto` would have found them at this point. The
+    /// file's name ends in .svg or .png
+    #[arg(long, value_name = "FILE", conflicts_with = "flow")]
+    link: Option<PathBuf>,
     /// Write flows.parquet and stalls.parquet into this folder
     #[arg(long, value_name = "FOLDER")]
     parquet: Option<PathBuf>,
@@ -56,6 +62,7 @@ pub struct Extras {
     trace: Option<Trace>,
     bars: bars::Bars,
     tables: Option<Writing>,
+    link: Option<SlowLink>,
     what_if: Option<WhatIf>,
     /// Whether the fit is explored on a page.
     explores: bool,
@@ -75,14 +82,16 @@ const TIME: &str = "time since the capture began, s";
 
 impl Extras {
     pub fn new(args: &Args, only: Option<u64>) -> anyhow::Result<Self> {
-        if let Some(file) = &args.picture {
+        for (flag, file) in [("picture", &args.picture), ("link", &args.link)] {
+            let Some(file) = file else { continue };
             let ending = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
             ensure!(
                 matches!(ending, "svg" | "png"),
-                "--picture {}: expected a name in .svg or .png",
+                "--{flag} {}: expected a name in .svg or .png",
                 file.display()
             );
         }
+        let link = args.link.clone().map(SlowLink::new);
         let tables = match &args.parquet {
             Some(folder) => Some(Writing::create(folder)?),
             None => None,
@@ -90,11 +99,14 @@ impl Extras {
         let what_if = WhatIf::new(&args.what_if)?;
         let (picture, bars) = (args.picture.clone(), bars::Bars::default());
         let explores = args.what_if.explores();
-        Ok(Self { picture, only, trace: None, bars, tables, what_if, explores })
+        Ok(Self { picture, only, trace: None, bars, tables, link, what_if, explores })
     }
 
     /// A packet of the connection with this number.
     pub fn packet(&mut self, number: Option<u64>, at: Instant, frame: u64, header: &Header) {
+        if let Some(link) = &mut self.link {
+            link.packet(at, header);
+        }
         if let Some(what_if) = &mut self.what_if {
             what_if.packet(number, at, header);
         }
@@ -145,12 +157,17 @@ impl Extras {
             };
             narrows_plot::save_as(&svg, file).with_context(|| format!("--picture {}", file.display()))?;
         }
+        if let Some(link) = self.link {
+            let (lines, json) = link.finish(&short)?;
+            said.text = lines;
+            said.json.push(("link", json));
+        }
         let (explored, what_if) = if self.explores { (self.what_if, None) } else { (None, self.what_if) };
         said.last = explored.map(|fitted| last(fitted, name)).transpose()?;
         if let Some(what_if) = what_if {
             let stop = crate::cmd::sim::stop_on_signal()?;
             let answer = what_if.finish(name, overall.over_s, &stop)?;
-            said.text = answer.text;
+            said.text += &answer.text;
             said.json.push(("what_if", answer.json));
         }
         Ok(said)

@@ -2,7 +2,8 @@
 
 use narrows_box::{CauseJson, SightJson, StallJson, TalkerJson, UserJson};
 
-use super::{bits, seconds, size};
+use super::{seconds, size};
+use crate::cmd::bits;
 
 /// A line, and whether it tells of something that is not as it should be.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! Captures of the scoreboard, many connections each, in some dresses: each connection is judged as in the plain capture.
+//! Captures of the scoreboard, many connections each, in some dresses: each connection is judged as in the plain
+//! capture.
 
 use narrows_wire::Header;
 
