@@ -8,8 +8,8 @@ use super::PACKET;
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
 /// Packets that have to tell in a period.
 const TOLD: u32 = 4;
-/// Multiple of the settings' `target`, beside two packets, that the shortest wait of a period has to exceed: a wait that
-/// is aimed at is no sign of a queue that stands.
+/// Multiple of the settings' `target`, beside two packets, that the shortest wait of a period has to exceed: a wait
+/// that is aimed at is no sign of a queue that stands.
 const BEYOND_TARGET: u64 = 2;
 
 /// Waits on one side in a period.

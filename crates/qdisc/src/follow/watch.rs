@@ -22,8 +22,8 @@ pub struct LinkSecond {
     pub waits: [Option<Duration>; 2],
     /// Side on which a queue stood.
     pub full: Option<LinkPlace>,
-    /// Rate of the link on that side; not told of a link behind the point that loses packets: what is acknowledged there
-    /// is not all that it carries.
+    /// Rate of the link on that side; not told of a link behind the point that loses packets: what is acknowledged
+    /// there is not all that it carries.
     pub rate: Option<Rate>,
 }
 

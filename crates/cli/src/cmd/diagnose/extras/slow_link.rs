@@ -63,9 +63,10 @@ impl SlowLink {
 fn save(name: &str, ways: &[Way], picture: &Path) -> anyhow::Result<()> {
     let chart = Chart {
         title: format!("The slow link of {name}"),
-        subtitle: "a link is full in a second in which every packet that told had waited; bars: least and greatest of the \
-                   seconds that a point stands for"
-            .to_owned(),
+        subtitle:
+            "a link is full in a second in which every packet that told had waited; bars: least and greatest \
+                   of the seconds that a point stands for"
+                .to_owned(),
         panels: ways.iter().flat_map(Way::panels).collect(),
     };
     narrows_plot::save_as(&chart_svg(&chart), picture)
