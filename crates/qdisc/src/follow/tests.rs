@@ -49,7 +49,7 @@ struct Path {
 impl Path {
     fn new(delay: u64, settings: &str) -> Self {
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1000)) };
-        // What these senders send waits for no acknowledgment, so no queue of it would ever be found.
+        // Senders here wait for no acknowledgment, so a queue that stands would never be found.
         let config = crate::Settings::read(&format!("where=behind,{settings}")).unwrap();
         let spec: Spec = "fifo:50".parse().unwrap();
         let mut path = Self {

@@ -75,7 +75,7 @@ impl LinkWatch {
         if self.before.arrives(now, header, bytes.get()) {
             self.waits[0].note(self.before.late());
         }
-        // It leaves as it comes: nothing waits at the point.
+        // Packets leave as they come: nothing waits at the point.
         self.behind.keep_up(now, bytes.get());
         self.before.keep_up(now, bytes.get());
         self.behind.departs(now, header, bytes.get(), true);

@@ -137,7 +137,7 @@ fn a_rate_that_changes_is_followed_and_the_modem_stays_empty() {
     for kbps in [1000, 300, 1000] {
         BEHIND.change(&world, kbps);
         believes(&running, kbps);
-        // What had filled the modem before the box held it back has to leave.
+        // The modem sends first what filled it before the box held anything back.
         while BEHIND.waiting(&world) >= 20 {
             assert!(downloads.iter().any(|f| !f.is_done()), "the modem's queue was never short");
             std::thread::sleep(Duration::from_millis(20));

@@ -72,7 +72,7 @@ impl Path {
         Self::with("where=before", users, window, far)
     }
 
-    /// The same with other settings of the controller.
+    /// A path like [`Path::new`] with these settings of the controller.
     pub fn with(settings: &str, users: u8, window: u64, far: fn(u8, Instant) -> Duration) -> Self {
         let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1000)) };
         let config = crate::Settings::read(settings).unwrap();
@@ -101,7 +101,7 @@ impl Path {
         path
     }
 
-    /// The same with another link behind the box.
+    /// This path with another link behind the box.
     pub fn and(self, behind: Modem) -> Self {
         Self { behind, ..self }
     }

@@ -17,7 +17,7 @@ const POINTS: usize = 300;
 /// Seconds that a link has to be full for, before its rate is told.
 const LEAST_FULL: usize = 3;
 
-/// Both directions of a link, and the picture to be drawn.
+/// Observers of both directions of a link, and the file of the picture.
 #[derive(Debug)]
 pub struct SlowLink {
     picture: PathBuf,
