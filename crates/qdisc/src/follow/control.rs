@@ -21,6 +21,9 @@ use super::report::{FollowPhase, FollowReport};
 const FORGOTTEN: Duration = Duration::from_secs(30);
 /// Packets that left within this, or two packet times, have waited alike.
 const NEAR: Duration = Duration::from_millis(20);
+/// Time after the last departure at which a packet leaves while news come, whatever is under way: a queue that others
+/// have filled, or that filled before its place was found, may take longer to leave than a box may seem to hang.
+const LEAVES_EVERY: Duration = Duration::from_secs(1);
 /// Packets that a link is tried with of which nothing is known.
 const FIRST: u64 = 4;
 
@@ -226,7 +229,13 @@ impl Control {
             Room::From(at) => at.min(lost),
             Room::AfterNews => lost,
         };
-        self.times.ready(now, room)
+        self.times.ready(now, self.trickles().map_or(room, |trickles| trickles.min(room)))
+    }
+
+    /// Time at which a packet leaves whatever is under way.
+    fn trickles(&self) -> Option<Instant> {
+        let at = self.times.last() + LEAVES_EVERY;
+        (at < self.heard_at + LOST_AFTER).then_some(at)
     }
 
     /// Time at which there is room behind the box: acknowledgments that pause are taken to come a little longer, or for
@@ -261,7 +270,9 @@ impl Control {
         if self.is_blind(now, oldest) {
             self.take_for_gone(now, self.transit.departed);
         } else if !has_room {
-            self.give_up(now);
+            if self.trickles().is_none_or(|trickles| trickles > now) {
+                self.give_up(now);
+            }
         } else if oldest.is_none() && self.transit.in_flight() > 0 {
             // Nothing under way can be acknowledged: it is taken to be delivered at the rate.
             let bytes = self.rate.carried_in(now.since(self.times.room_at())) as u64;

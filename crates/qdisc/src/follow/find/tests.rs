@@ -113,3 +113,16 @@ fn asked_oftener_it_says_the_same() {
     polled.run(ms(12_000), true, rate);
     assert_eq!(told.left, polled.left);
 }
+
+/// Seven seconds of packets stand behind the box when the place is found. Whoever sees nothing leave for two seconds
+/// takes the box to hang.
+#[test]
+fn a_packet_leaves_each_second_while_a_full_link_empties() {
+    let mut path = Path::with("", 6, 100, near_and_far).and(slow::<1_000>);
+    path.run(ms(40_000), false, constant(100_000));
+    assert_eq!(place(&path, ms(40_000)), Some(LinkPlace::Behind));
+    let gap = path.left.windows(2).map(|pair| pair[1].0.since(pair[0].0)).max().unwrap();
+    assert!((ms(900)..=ms(1_100)).contains(&(Instant::ZERO + gap)), "{gap}");
+    let (_, wait) = carried(&path.crossed, ms(20_000), ms(40_000));
+    assert!(wait <= bound(1_000), "{wait}");
+}
