@@ -7,7 +7,7 @@ use narrows_units::{Duration, Instant};
 use crate::Config;
 
 /// Congestion control of a connection, in bytes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Congestion {
     /// The window, bytes.
     pub(crate) cwnd: u64,

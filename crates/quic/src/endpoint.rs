@@ -33,7 +33,7 @@ pub enum Role {
 }
 
 /// One end of a connection. Every call takes the settings, because many ends share them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Endpoint {
     side: Role,
     life: Life,

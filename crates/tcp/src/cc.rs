@@ -7,17 +7,20 @@ mod adaptive;
 mod aimd;
 mod cubic;
 mod htcp;
+mod own;
 mod reno;
 mod rounds;
 mod vegas;
 mod westwood;
 
 pub use adaptive::AdaptiveAimd;
+pub use own::OwnControl;
 pub use reno::Reno;
 
 use aimd::Aimd;
 use cubic::Cubic;
 use htcp::Htcp;
+use own::Own;
 use vegas::Vegas;
 use westwood::Westwood;
 
@@ -62,7 +65,7 @@ dispatched! {
     /// A congestion control. `cwnd` and `ssthresh` are in segments and may be fractions; as many whole segments may
     /// be sent.
     pub trait CongestionControl for AnyCc {
-        in place: Reno Aimd;
+        in place: Reno Aimd Own;
         boxed(at_first_event): AdaptiveAimd Htcp Westwood Vegas Cubic;
     }
 
@@ -100,7 +103,7 @@ dispatched! {
 }
 
 /// Congestion avoidance by itself, for an end host of another transport: it keeps its own window and start-up.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Avoidance {
     cc: AnyCc,
     config: Box<Config>,
@@ -151,7 +154,7 @@ pub struct Window {
 
 /// The congestion control of a connection, chosen by [`Config::congestion`]. The larger ones are on the heap, from
 /// their first event on, so that an end which only receives data has none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum AnyCc {
     Reno(Reno),
     Aimd(Aimd),
@@ -160,6 +163,7 @@ pub(crate) enum AnyCc {
     Westwood(Option<Box<Westwood>>),
     Vegas(Option<Box<Vegas>>),
     Cubic(Option<Box<Cubic>>),
+    Own(Box<Own>),
 }
 
 impl AnyCc {
@@ -173,6 +177,14 @@ impl AnyCc {
             CcKind::Westwood => Self::Westwood(None),
             CcKind::Vegas => Self::Vegas(None),
             CcKind::Cubic => Self::Cubic(None),
+            CcKind::Own(_) => Self::Own(Box::default()),
+        }
+    }
+
+    /// Takes a control of the caller's, where the settings ask for one.
+    pub(crate) fn bring(&mut self, control: OwnControl) {
+        if let Self::Own(own) = self {
+            **own = Own::new(control);
         }
     }
 }

@@ -9,6 +9,7 @@ mod figures;
 use narrows_units::{Ecn, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
+use crate::cc::OwnControl;
 use crate::receiver::{AckTime, Receiver};
 use crate::sender::{Context, Sender, Timer};
 use crate::{Config, Handshake, Io, Segment, TcpEvent};
@@ -131,6 +132,15 @@ impl Endpoint {
             peer_fin: PeerFin::Awaited,
             owes_answer: false,
         }
+    }
+
+    /// As [`Endpoint::new`], with a congestion control of the caller's own: `config` has
+    /// [`CcKind::Own`](crate::CcKind::Own), and whatever its number means is the caller's to know.
+    #[must_use]
+    pub fn with_control(config: &Config, isn: SeqNum, control: OwnControl) -> Self {
+        let mut end = Self::new(config, isn);
+        end.sender.bring(control);
+        end
     }
 
     /// Opens actively: sends a SYN, or with [`crate::Handshake::None`] is established at once.

@@ -18,7 +18,7 @@ mod scoreboard;
 use narrows_units::{Duration, Instant, SeqNum};
 use narrows_wire::{Flags, TcpHeader};
 
-use crate::cc::{AckSample, CcEstimates, CongestionControl, DeliverySample, Reno, Window};
+use crate::cc::{AckSample, CcEstimates, CongestionControl, DeliverySample, OwnControl, Reno, Window};
 use crate::endpoint::Counts;
 use crate::receiver::{Receiver, timestamp};
 use crate::startup::{FirstRtt, SlowStart, Startup};
@@ -190,6 +190,13 @@ impl Sender {
             last_sent: Instant::ZERO,
             loss: LossRecovery::default(),
             timed: TimedSegment::default(),
+        }
+    }
+
+    /// Takes a congestion control of the caller's in place of its own, if its settings ask for one.
+    pub(crate) fn bring(&mut self, control: OwnControl) {
+        if let Some(extras) = &mut self.extras {
+            extras.cc.bring(control);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::space::Sent;
 use crate::{Config, Fit};
 
 /// Sum of what is in flight, and its limits.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Flight {
     bytes: u64,
     /// Packets that ask for an ACK.

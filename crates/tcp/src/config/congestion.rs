@@ -18,6 +18,9 @@ pub enum CcKind {
     Vegas,
     /// RFC 9438.
     Cubic,
+    /// A control that the caller brings, by the caller's own number
+    /// ([`Endpoint::with_control`](crate::Endpoint::with_control)). Text `own:0`.
+    Own(u16),
 }
 
 /// Quantity from which adaptive AIMD computes its back-off factor.

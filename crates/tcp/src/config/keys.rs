@@ -100,7 +100,7 @@ keys! {
         "parts of Smooth Start up to ssthresh, each with slower growth";
     gallop_gamma(start.gallop_gamma): Number(1, 10_000),
         "queued segments of its own above which Gallop-Vegas ends start-up";
-    congestion(congestion): Choice(), "congestion control from ssthresh on (docs/reference/congestion-controls.md)";
+    congestion(congestion): Congestion(), "congestion control from ssthresh on (docs/reference/congestion-controls.md)";
     alpha(cc.alpha): Real(0.001, 1000.0), "segments by which aimd's window grows in a round trip";
     beta(cc.beta): Real(0.01, 0.99), "part of aimd's window that a loss leaves";
     beta_lo(cc.beta_lo): Real(0.01, 0.99), "least back-off factor of adaptive_aimd";
@@ -266,6 +266,31 @@ mod kinds {
             let mut limit = 0;
             SEGMENTS.read(&mut limit, text)?;
             put(place, Some(config::ByteCounting::Abc { limit }))
+        }
+    }
+
+    /// A congestion control by name, or by the number that a caller gives its own. The range leaves the numbers out:
+    /// nobody can write one who does not bring the control.
+    pub(super) struct Congestion();
+
+    /// Text before the number of a caller's own control.
+    const OWN: &str = "own:";
+
+    impl ValueKind<config::CcKind> for Congestion {
+        fn text(&self, value: &config::CcKind) -> String {
+            match value {
+                config::CcKind::Own(n) => format!("{OWN}{n}"),
+                named => Choice().text(named),
+            }
+        }
+        fn range(&self) -> String {
+            ValueKind::<config::CcKind>::range(&Choice())
+        }
+        fn read(&self, place: &mut config::CcKind, text: &str) -> Option<()> {
+            match text.strip_prefix(OWN) {
+                Some(n) => put(place, number(n, 0, u16::MAX).map(config::CcKind::Own)),
+                None => Choice().read(place, text),
+            }
         }
     }
 
