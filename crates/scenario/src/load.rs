@@ -75,6 +75,9 @@ impl Target {
             (Self::Lab, LinkDiscipline::Srpt) => {
                 Some("another: only the simulator knows what a transfer has left")
             }
+            (Self::Lab, LinkDiscipline::Own(_)) => {
+                Some("another: only the simulator takes what a program brings")
+            }
             _ => None,
         }
     }

@@ -93,6 +93,8 @@ pub enum LinkDiscipline {
     Kernel(String),
     /// Shortest remaining processing time: it knows what each transfer has left, so only the simulator can run it.
     Srpt,
+    /// A discipline that the program brings which starts the run, by the program's own number: only the simulator.
+    Own(u16),
 }
 
 /// Random losses of a wire.
@@ -245,6 +247,7 @@ impl fmt::Display for LinkDiscipline {
             Self::Ours(spec) => spec.fmt(f),
             Self::Kernel(name) => write!(f, "kernel:{name}"),
             Self::Srpt => f.write_str("srpt"),
+            Self::Own(number) => write!(f, "own:{number}"),
         }
     }
 }
@@ -252,8 +255,11 @@ impl fmt::Display for LinkDiscipline {
 impl FromStr for LinkDiscipline {
     type Err = SettingError;
     fn from_str(text: &str) -> Result<Self, SettingError> {
-        match text.strip_prefix("kernel:") {
-            Some(name) => Ok(Self::Kernel(name.to_owned())),
+        if let Some(name) = text.strip_prefix("kernel:") {
+            return Ok(Self::Kernel(name.to_owned()));
+        }
+        match text.strip_prefix("own:").and_then(|number| number.parse().ok()) {
+            Some(number) => Ok(Self::Own(number)),
             None if text == "srpt" => Ok(Self::Srpt),
             None => text.parse().map(Self::Ours),
         }

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use narrows_qdisc::{ShaperConfig, Side};
 use narrows_scenario::{Link as LinkSetting, LinkDiscipline, Scenario, Shaping, Traffic, Transport};
-use narrows_tcp::Config;
+use narrows_tcp::{CcKind, Config};
 use narrows_units::{Instant, Rate};
 
 use crate::edge::Edges;
@@ -14,6 +14,7 @@ use crate::ids::{HostId, LinkId, NodeId, RouteId};
 use crate::link::Changing;
 use crate::loss::Loss;
 use crate::network::{LinkPlan, Network, QueuePlan, ShaperPlan};
+use crate::own::Own;
 use crate::parts::{Part, shaped_for};
 use crate::shaped::{Autorate, Rule, Shaped};
 use crate::timetable::Timetable;
@@ -74,13 +75,14 @@ pub(crate) fn build(
     scenario: &Scenario,
     seed: u64,
     part: Part<'_>,
+    own: &dyn Own,
 ) -> Result<(World, Groups, TrafficConfigs), BuildError> {
     let mut net = Network::new(stream(seed, NETWORK, part));
     for _ in &scenario.topology.nodes {
         net.add_node();
     }
     for (at, (link, users)) in scenario.topology.links.iter().zip(sides(scenario)).enumerate() {
-        let plan = link_plan(scenario, link, users, at, seed)?;
+        let plan = link_plan(scenario, link, users, at, seed, own)?;
         let wire = LinkPlan { from: plan.from, to: plan.to, delay: plan.delay, ..LinkPlan::default() };
         net.add_link(if part.has_link(at) { plan } else { wire });
     }
@@ -101,25 +103,31 @@ pub(crate) fn build(
         |links| net.add_route(links),
     );
     let mut configs: Vec<HostConfig> = Vec::new();
-    let mut config = |tcp: &Config, t: &Traffic| {
+    let mut config = |tcp: &Config, t: &Traffic| -> Result<u16, BuildError> {
         let quic = (t.transport == Transport::Quic).then_some(&t.quic);
         let tfrc = t.transport == Transport::Tfrc;
         let opaque = t.opaque || quic.is_some() || tfrc;
         let same = |c: &HostConfig| {
             c.tcp == *tcp && c.opaque == opaque && c.quic.as_deref() == quic && c.tfrc == tfrc
         };
+        let control = match tcp.congestion {
+            CcKind::Own(number) => Some(own.control(number).map_err(|why| {
+                BuildError(format!("traffic '{}': congestion = 'own:{number}' {why}", t.name))
+            })?),
+            _ => None,
+        };
         let at = configs.iter().position(same).unwrap_or_else(|| {
             let quic = quic.map(|c| Box::new(*c));
-            configs.push(HostConfig { opaque, quic, tfrc, ..HostConfig::of_tcp(*tcp) });
+            configs.push(HostConfig { opaque, quic, tfrc, control, ..HostConfig::of_tcp(*tcp) });
             configs.len() - 1
         });
-        u16::try_from(at).expect("as many settings as entries of traffic, twice")
+        Ok(u16::try_from(at).expect("as many settings as entries of traffic, twice"))
     };
-    let of_traffic =
-        scenario.traffic.iter().map(|t| [&t.tcp_from, &t.tcp_to].map(|tcp| config(tcp, t))).collect();
+    let of_traffic: Result<TrafficConfigs, BuildError> =
+        scenario.traffic.iter().map(|t| Ok([config(&t.tcp_from, t)?, config(&t.tcp_to, t)?])).collect();
     let mut world = World::new(net, configs);
     world.edges = edges;
-    Ok((world, groups, of_traffic))
+    Ok((world, groups, of_traffic?))
 }
 
 fn check_routes(net: &Network, scenario: &Scenario) -> Result<(), BuildError> {
@@ -171,10 +179,20 @@ fn link_plan<'a>(
     users: Side,
     at: usize,
     seed: u64,
+    own: &dyn Own,
 ) -> Result<LinkPlan<'a>, BuildError> {
     let discipline = match &link.discipline {
         LinkDiscipline::Ours(spec) => QueuePlan::Ours(spec),
         LinkDiscipline::Srpt => QueuePlan::Srpt,
+        LinkDiscipline::Own(number) => {
+            let shape = ShaperConfig { users, ..link.shaper(scenario.mtu) };
+            let wrong = |why| BuildError(format!("link '{}': discipline = 'own:{number}' {why}", link.name));
+            if link.shaping != Shaping::None {
+                return Err(wrong("is a program's: a shaper takes one of our disciplines".to_owned()));
+            }
+            let seed = derive(seed, LINKS + 2 * at as u64 + 1);
+            QueuePlan::Own(own.queue(*number, &shape, seed).map_err(wrong)?)
+        }
         LinkDiscipline::Kernel(_) => {
             return Err(BuildError(format!(
                 "link '{}': discipline = '{}' is a kernel's: only `narrows lab` can run it; take one of ours, as \

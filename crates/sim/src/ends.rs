@@ -4,7 +4,7 @@
 
 use narrows_tcp::cc::CcEstimates;
 use narrows_tcp::{Config, Endpoint, EndpointCounters, LossPhase};
-use narrows_units::{Instant, SeqNum};
+use narrows_units::Instant;
 
 use crate::host_config::{DATA, HostConfig};
 use crate::packet::{Packet, Sealed};
@@ -35,8 +35,7 @@ impl Ends {
         }
         match &config.quic {
             Some(quic) => Self::Quic(Box::new(QuicEnds::new(quic, receiver_opens))),
-            // Sequence numbers start at zero: captures are read by people.
-            None => Self::Tcp(configs.map(|config| Endpoint::new(&config.tcp, SeqNum(0)))),
+            None => Self::Tcp(configs.map(HostConfig::end)),
         }
     }
 

@@ -1,6 +1,9 @@
 //! Numbers of the two ends of a connection, and settings of their hosts.
 
-use narrows_tcp::{Config, Handshake};
+use narrows_tcp::{Config, Endpoint, Handshake};
+use narrows_units::SeqNum;
+
+use crate::own::MakeControl;
 
 /// The end that sends the data, and the end that takes it.
 pub(crate) const DATA: usize = 0;
@@ -21,12 +24,22 @@ pub(crate) struct HostConfig {
     pub(crate) quic: Option<Box<narrows_quic::Config>>,
     /// Whether TFRC does.
     pub(crate) tfrc: bool,
+    /// Maker of the caller's own congestion control, where the settings ask for one.
+    pub(crate) control: Option<MakeControl>,
 }
 
 impl HostConfig {
     /// Hosts that speak TCP, and whose headers can be read.
     pub(crate) fn of_tcp(tcp: Config) -> Self {
         let options_count = tcp.handshake != Handshake::SynIsPacketZero;
-        Self { tcp, options_count, opaque: false, quic: None, tfrc: false }
+        Self { tcp, options_count, opaque: false, quic: None, tfrc: false, control: None }
+    }
+
+    /// An end of TCP with these settings. Sequence numbers start at zero: captures are read by people.
+    pub(crate) fn end(&self) -> Endpoint {
+        match &self.control {
+            None => Endpoint::new(&self.tcp, SeqNum(0)),
+            Some(maker) => Endpoint::with_control(&self.tcp, SeqNum(0), maker.make()),
+        }
     }
 }

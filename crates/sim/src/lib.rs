@@ -20,6 +20,7 @@ mod ids;
 mod link;
 mod loss;
 mod network;
+mod own;
 mod packet;
 mod parts;
 mod path_split;
@@ -44,10 +45,11 @@ mod world;
 
 pub use build::BuildError;
 pub use link::LinkCounters;
+pub use own::{Fate, MakeControl, Nothing, Own, OwnQueue};
 pub use parts::Parts;
 pub use probe::PartEnd;
 pub use results::{Column, Data, Results, Table};
-pub use run::{RunError, join, run, run_part};
+pub use run::{RunError, join, run, run_part, run_with};
 
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,7 @@ use crate::event::{Event, EventQueue};
 use crate::ids::{EndId, FlowId, GroupId, HostId, LinkId, NodeId, RouteId};
 use crate::link::{Access, Before, Bottleneck, Changing, SimLink};
 use crate::loss::Loss;
+use crate::own::{Keeper, OwnQueue};
 use crate::packet::{Label, Packet, PacketPool, Pkt};
 use crate::shaped::Shaped;
 use crate::srpt::Srpt;
@@ -56,11 +57,12 @@ impl Host {
 }
 
 /// Plan of the queue before a link.
-#[derive(Clone, Copy, Debug)]
 pub(crate) enum QueuePlan<'a> {
     Ours(&'a Spec),
     /// The bound that only the simulator has.
     Srpt,
+    /// A discipline that the caller brings.
+    Own(Box<dyn OwnQueue>),
 }
 
 /// Plan of the shaper at the entrance of a link.
@@ -164,6 +166,7 @@ impl Network {
                 self.tells_left = true;
                 discipline(Box::<Srpt>::default())
             }
+            (Some(QueuePlan::Own(queue)), Some(_)) => discipline(Box::new(Keeper::new(queue))),
             _ => Before::Nothing,
         };
         let id = self.push_link(link);

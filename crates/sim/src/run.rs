@@ -6,7 +6,8 @@ use narrows_scenario::Scenario;
 use narrows_units::Instant;
 
 use crate::build::{BuildError, build};
-use crate::parts::Parts;
+use crate::own::{Nothing, Own};
+use crate::parts::{Part, Parts};
 use crate::probe::PartEnd;
 use crate::results::Results;
 
@@ -41,13 +42,26 @@ pub fn run(
     seed: u64,
     go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Results, RunError> {
+    run_with(scenario, seed, &Nothing, go_on)
+}
+
+/// As [`run`], with parts that the caller brings: the same scenario, seed and parts give the same results.
+///
+/// # Errors
+/// If the scenario asks for what cannot be simulated or is not brought, or if `go_on` breaks.
+pub fn run_with(
+    scenario: &Scenario,
+    seed: u64,
+    own: &dyn Own,
+    go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<Results, RunError> {
     let parts = Parts::of(scenario);
     let count = parts.count() as u64;
     let mut ends = Vec::with_capacity(parts.count());
     for part in 0..parts.count() {
         let before = scenario.duration.as_nanos() / count * part as u64;
         let mut told = |now: Instant| go_on(Instant::from_nanos(before + now.as_nanos() / count));
-        ends.push(run_part(scenario, seed, &parts, part, &mut told)?);
+        ends.push(part_with(scenario, seed, own, parts.part(part), &mut told)?);
     }
     Ok(join(scenario, &parts, ends))
 }
@@ -63,8 +77,17 @@ pub fn run_part(
     number: usize,
     go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<PartEnd, RunError> {
-    let part = parts.part(number);
-    let (mut world, groups, configs) = build(scenario, seed, part).map_err(RunError::Build)?;
+    part_with(scenario, seed, &Nothing, parts.part(number), go_on)
+}
+
+fn part_with(
+    scenario: &Scenario,
+    seed: u64,
+    own: &dyn Own,
+    part: Part<'_>,
+    go_on: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<PartEnd, RunError> {
+    let (mut world, groups, configs) = build(scenario, seed, part, own).map_err(RunError::Build)?;
     for app in crate::app::apps(scenario, &groups, &configs, seed, part) {
         world.add_app(app);
     }

@@ -165,7 +165,8 @@ pub(super) fn traffic(kind: TrafficKind) -> Traffic {
 
 /// Runs a scenario to its end.
 pub(super) fn run(scenario: &Scenario, seed: u64) -> (World, History) {
-    let (mut world, groups, configs) = build(scenario, seed, Parts::whole(scenario).part(0)).unwrap();
+    let (mut world, groups, configs) =
+        build(scenario, seed, Parts::whole(scenario).part(0), &crate::Nothing).unwrap();
     let history = Rc::new(RefCell::new(History::default()));
     for app in apps(scenario, &groups, &configs, seed, Parts::whole(scenario).part(0)) {
         world.add_app(Box::new(Spy { app, history: history.clone() }));

@@ -52,7 +52,7 @@ fn entries_are_shared() {
     let TrafficKind::Log { source, .. } = &mut of.kind else { panic!() };
     *source = LogSource::File { path: String::new(), entries: entries.clone() };
     let s = scenario(5, vec![of]);
-    let (_, groups, configs) = build(&s, 0, Parts::whole(&s).part(0)).unwrap();
+    let (_, groups, configs) = build(&s, 0, Parts::whole(&s).part(0), &crate::Nothing).unwrap();
     let apps = apps(&s, &groups, &configs, 0, Parts::whole(&s).part(0));
     assert_eq!((apps.len(), Arc::strong_count(&entries)), (1, 3));
 }
