@@ -28,11 +28,11 @@ from narrows.sweeps import Swept, sweep
 from narrows.traffic import Browser, Calls, Files, Log, Long, Objects, Pages, SyntheticLog, Telnet, Traffic, Udp
 
 if TYPE_CHECKING:
-    from narrows import figures, models
+    from narrows import figures, models, own
 
 __version__ = VERSION
 
-_LAZY = ("figures", "models")
+_LAZY = ("figures", "models", "own")
 """Loaded when first used, so that importing this package takes no longer than it must."""
 
 
@@ -85,6 +85,7 @@ __all__ = [
     "figures",
     "metrics",
     "models",
+    "own",
     "run",
     "sweep",
     "what_if",

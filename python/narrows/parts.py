@@ -8,6 +8,9 @@ expression may: ``"=rate/share"``. ``docs/reference/scenarios.md`` is the whole 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from narrows.own import CongestionControl, Queue
 from narrows.tables import Bytes, Number, Rate, Time, default, table
 
 
@@ -60,7 +63,7 @@ class Tcp:
     """Parts of Smooth Start up to ssthresh, each with slower growth (1 to 1000)."""
     gallop_gamma: Number | None = None
     """Queued segments of its own above which Gallop-Vegas ends start-up (1 to 10000)."""
-    congestion: str | None = None
+    congestion: str | Callable[[], CongestionControl] | None = None
     """Congestion control from ssthresh on (docs/reference/congestion-controls.md) (reno or aimd or adaptive_aimd or
     htcp or westwood or vegas or cubic)."""
     alpha: Number | None = None
@@ -183,7 +186,7 @@ class Topology:
     """Propagation of each link, one way (time; default 0ms; sim only)."""
     back_rate: Rate | None = None
     """Rate of each way back (rate; default rate; sim only)."""
-    back_discipline: str | None = default("fifo:1000")
+    back_discipline: str | Callable[[], Queue] | None = default("fifo:1000")
     """Queue before each way back (default fifo:1000; sim only)."""
     access_delay: Time | None = default("0ms")
     """Propagation of each server's own link, one way (time, range; default 0ms; sim only)."""
@@ -218,7 +221,7 @@ class Link:
     cake-autorate (default none; sim only)."""
     delay: Time | None = default("0ms")
     """Propagation, one way (time; default 0ms; sim only)."""
-    discipline: str | None = None
+    discipline: str | Callable[[], Queue] | None = None
     """Queue before the link (default of the top level; sim only)."""
     overhead: Bytes | None = None
     """Bytes of link layer per packet (bytes; default of the top level; sim only)."""
@@ -239,7 +242,7 @@ class Link:
     """Rate of the way back (rate; default rate; sim only)."""
     back_delay: Time | None = None
     """Propagation of the way back (time; default delay; sim only)."""
-    back_discipline: str | None = default("fifo:1000")
+    back_discipline: str | Callable[[], Queue] | None = default("fifo:1000")
     """Queue before the way back (default fifo:1000; sim only)."""
     back_loss: Number | None = None
     """Loss on the way back (probability; default of the top level; sim only)."""

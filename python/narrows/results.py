@@ -30,7 +30,8 @@ class Result:
     """Arrow tables by name; pyarrow, pandas and polars take them without copying."""
     manifest: Mapping[str, Any]
     """``name``, ``about``, ``seed``, ``scenario`` (TOML that runs by itself), ``narrows`` (its version), ``engine``,
-    ``key`` (a hash over all that decides the results)."""
+    ``key`` (a hash over all that decides the results but what a class of one's own does), and ``own`` (the names of
+    such classes, if there are any)."""
     captures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Packets of the links in ``probes.capture``, as pcap files."""
 

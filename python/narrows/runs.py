@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from narrows import _native
+from narrows import _native, own
 from narrows.results import Result
 from narrows.scenario import Scenario
 from narrows.short import lengthen
@@ -38,7 +38,7 @@ class Point:
     def run(self, stop: _native.Stop) -> Result | None: ...
     def run(self, stop: _native.Stop | None = None) -> Result | None:
         """Simulates it. See :func:`run`."""
-        return _result(_native.run(self.scenario, self.file, [], self.seed, stop))
+        return _result(_native.run(self.scenario, self.file, [], self.seed, stop, own.brought()))
 
 
 def expand(scenario: Scenario | str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> list[Point]:
@@ -49,7 +49,7 @@ def expand(scenario: Scenario | str | os.PathLike[str], set: Mapping[str, Any] |
     text, file = _source(scenario)
     with of_python(isinstance(scenario, Scenario)):
         told = _native.expand(text, file, _sets(set, text, file))
-    return [Point(**point, file=file) for point in told]
+    return points(told, file)
 
 
 @overload
@@ -96,16 +96,25 @@ def run(
     """
     text, file = _source(scenario)
     with of_python(isinstance(scenario, Scenario)):
-        return _result(_native.run(text, file, _sets(set, text, file), _seed(seed), stop))
+        return _result(_native.run(text, file, _sets(set, text, file), _seed(seed), stop, own.brought()))
+
+
+def points(told: Iterable[Mapping[str, Any]], file: str | None) -> list[Point]:
+    """The runs that the reader of scenarios tells of; a class in them goes by its name."""
+    return [Point(**{**point, "coords": own.shown(point["coords"])}, file=file) for point in told]
 
 
 def _result(told: dict[str, Any] | None) -> Result | None:
-    return None if told is None else Result(**told)
+    if told is None:
+        return None
+    if names := own.names(told["manifest"]["scenario"]):
+        told["manifest"]["own"] = names
+    return Result(**told)
 
 
 def _source(scenario: Scenario | str | os.PathLike[str]) -> tuple[str, str | None]:
     if isinstance(scenario, Scenario):
-        return scenario.to_toml(), scenario.file
+        return own.text_of(scenario.to_dict()), scenario.file
     if not isinstance(scenario, (str, os.PathLike)):
         kind = type(scenario).__name__
         raise _native.refusal("scenario", f"of type {kind}: expected a narrows.Scenario, or the path of a file")
@@ -134,4 +143,4 @@ def _sets(settings: Mapping[str, Any] | None, text: str, file: str | None) -> li
         if not isinstance(key, str):
             raise _native.refusal("set", f"has a key {key!r}: expected text, as 'traffic.0.flows'")
     full = lengthen(settings or {}, text, file)
-    return [f"{key}={_native.toml_value(to_table(value), key)}" for key, value in full.items()]
+    return [f"{key}={_native.toml_value(own.within(to_table(value), key), key)}" for key, value in full.items()]

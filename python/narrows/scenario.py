@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows import _native
+from narrows import _native, own
+from narrows.own import CongestionControl, Queue
 from narrows.parts import Claim, Edge, Hosts, Link, Probes, Tcp, Topology
 from narrows.tables import Bytes, Number, Rate, Time, default, from_table, table, to_table
 from narrows.traffic import Traffic
@@ -62,17 +63,17 @@ class Scenario:
     loss: Number | None = default(0)
     """Loss on the thin link, each way; in the lab before the queue; also
     ``"gilbert:to_bad=0.01,to_good=0.3,bad=1,good=0"`` (sim) (probability; default 0)."""
-    discipline: str | None = None
+    discipline: str | Callable[[], Queue] | None = None
     """Queue before every link that names none (needed)."""
-    disciplines: list[str | dict[str, str]] | None = None
+    disciplines: list[str | dict[str, str] | Callable[[], Queue]] | None = None
     """Disciplines to sweep over, as an axis called ``discipline``; ``kernel:NAME`` in the lab only."""
     up_rate: Rate | None = None
     """Rate of the thin link's way back (rate; default access_rate; sim only)."""
-    up_discipline: str | None = default("fifo:1000")
+    up_discipline: str | Callable[[], Queue] | None = default("fifo:1000")
     """Queue before the way back; ``same``: the one before the thin link (default fifo:1000; sim only)."""
     access_rate: Rate | None = None
     """Rate of each host's own link (rate; default 100 times the thin or fastest link; sim only)."""
-    congestion_control: str | None = default("cubic")
+    congestion_control: str | Callable[[], CongestionControl] | None = default("cubic")
     """Congestion control of both ends; in the lab any the kernel has, or one of ours with its knobs, as
     ``narrows_btcp:f=4`` (default cubic)."""
     quic_initial_window: Number | None = default(10)
@@ -137,8 +138,14 @@ class Scenario:
         return table
 
     def to_toml(self) -> str:
-        """The file's text, keys in order."""
-        return _native.to_toml(self.to_dict())
+        """The file's text, keys in order.
+
+        Raises:
+            ValueError: a class of Python's stands in it (:mod:`narrows.own`), which no file can hold.
+        """
+        table = self.to_dict()
+        own.refuse_in_file(table)
+        return _native.to_toml(table)
 
     def check(self) -> None:
         """Judges every point of it, and simulates nothing.
@@ -147,7 +154,7 @@ class Scenario:
             ValueError: names file, key and remedy.
         """
         with of_python(self.file is None):
-            _native.expand(self.to_toml(), self.file)
+            _native.expand(own.text_of(self.to_dict()), self.file)
 
     def operating_point(
         self,

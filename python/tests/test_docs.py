@@ -23,6 +23,20 @@ def test_the_examples_run(monkeypatch):
     assert names["result"].summary["jain_20s"] > 0.9
 
 
+def test_the_examples_of_own_parts_run(monkeypatch, tmp_path):
+    """In the order of the page; what they assert holds."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "how-to" / "own-parts.md").read_text()
+    blocks = [block.split("```")[0] for block in page.split("```python\n")[1:]]
+    names = {}
+    for block in blocks:
+        exec(compile(block, "docs/how-to/own-parts.md", "exec"), names)  # noqa: S102
+    assert len(blocks) == 4 and names["grid"].sizes == {"congestion": 2, "discipline": 2, "seed": 3}
+    # Its Rust is what stands in the file.
+    rust = page.split("```rust\n")[1].split("```")[0]
+    assert rust in (ROOT / "crates" / "tcp" / "src" / "cc" / "aimd.rs").read_text()
+
+
 def test_the_example_of_the_first_page_runs(monkeypatch, tmp_path):
     """As it stands, in a folder where nothing is; but for the figure, which takes minutes (see above)."""
     monkeypatch.chdir(tmp_path)

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error;
+use crate::own::{Failure, Parts};
 use crate::scenario::{Single, Source};
 use crate::table::Table;
 
@@ -42,9 +43,10 @@ impl Stop {
     }
 }
 
-/// The one run of a scenario: `summary`, `tables`, `captures`, `manifest`; None if `stop` was set meanwhile.
+/// The one run of a scenario: `summary`, `tables`, `captures`, `manifest`; None if `stop` was set meanwhile. `own` are
+/// the makers of the parts that the scenario has by number, as `own:0`.
 #[pyfunction]
-#[pyo3(signature = (text, file=None, sets=None, seed=None, stop=None))]
+#[pyo3(signature = (text, file=None, sets=None, seed=None, stop=None, own=None))]
 pub(crate) fn run<'py>(
     py: Python<'py>,
     text: String,
@@ -52,12 +54,15 @@ pub(crate) fn run<'py>(
     sets: Option<Vec<String>>,
     seed: Option<u64>,
     stop: Option<&Stop>,
+    own: Option<Vec<Py<PyAny>>>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let source = Source { text, file, sets: sets.unwrap_or_default() };
     // Reading, resolving and hashing a scenario may take long too: it names files of any size.
     let Single { name, about, job } =
         py.detach(|| source.single(seed)).map_err(|e| error::scenario(py, &e))?;
     let asked = stop.map(|s| s.0.clone()).unwrap_or_default();
+    let failure = Failure::default();
+    let parts = Parts::new(own.unwrap_or_default(), failure.clone());
     let mut interrupted = None;
     let ended = py.detach(|| {
         let mut last = Instant::now();
@@ -66,16 +71,19 @@ pub(crate) fn run<'py>(
                 last = Instant::now();
                 interrupted = Python::attach(|py| py.check_signals()).err();
             }
-            if interrupted.is_some() || asked.load(Ordering::Relaxed) {
+            if interrupted.is_some() || failure.is_there() || asked.load(Ordering::Relaxed) {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
         };
         // A panic would be no Exception to Python: it passes by `except Exception` and cannot be pickled.
-        caught(|| narrows_sim::run(&job.scenario, job.seed, &mut go_on))
+        caught(|| narrows_sim::run_with(&job.scenario, job.seed, &parts, &mut go_on))
     });
     if let Some(why) = interrupted {
+        return Err(why);
+    }
+    if let Some(why) = failure.take() {
         return Err(why);
     }
     let results = match ended {

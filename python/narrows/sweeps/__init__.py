@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 
-from narrows import _native, progress
+from narrows import _native, own, progress
 from narrows.near import one_of
 from narrows.scenario import Scenario
 
@@ -137,7 +137,12 @@ def sweep(
     names = table_files.names(() if tables is None else tables)
     cells = grid.Grid.of(scenario, over, seeds, set).asking(names)
     pool = pools.of(settings["executor"], settings["workers"])
-    store = Store.of(settings["cache"])
+    brought = any(own.names(run.scenario) for run in cells.runs)
+    here = settings["executor"] is None or settings["executor"] == "threads" or isinstance(settings["executor"], int)
+    right = here or not brought
+    _expect("executor", settings["executor"], right, 'None or "threads": the scenario has a class of this process')
+    # A finished run's key does not tell what a class did.
+    store = None if brought else Store.of(settings["cache"])
     with progress.told(settings["progress"], "sweep") as tell:
         rows = drive.run_all(cells.runs, pool, store, settings["task_s"], int(settings["retries"]), tell)
     swept: Dataset = cells.dataset(xarray, rows)

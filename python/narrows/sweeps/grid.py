@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from narrows import _native
+from narrows import _native, own
 from narrows.quantities import QUANTITIES, measure, unit
-from narrows.runs import Point, _sets, _source
+from narrows.runs import Point, _sets, _source, points
 from narrows.scenario import Scenario
 from narrows.short import lengthen, long
 from narrows.sweeps import tables
@@ -78,7 +78,7 @@ class Grid:
                 where = ", ".join(filter(None, [_words(settings), why.point]))
                 problem = f"{why.problem} (at {where})" if where else why.problem
                 raise _native.refusal(why.key, problem, why.file) from None
-            blocks.append([Point(**point, file=file) for point in told])
+            blocks.append(points(told, file))
         _same_everywhere(blocks, asked, file)
         axes = [Axis("+".join(keys), _columns(keys, labels)) for keys, labels in asked.items()] + _own(blocks[0])
         _names_differ(axes, file)
@@ -215,7 +215,9 @@ def _plain(value: Any) -> Any:
 def _label(value: Any, key: str) -> Any:
     """A number, text or truth is its own label; what is more than that is called by its TOML."""
     value = _plain(value)
-    return value if isinstance(value, (bool, int, float, str)) else _native.toml_value(to_table(value), key)
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    return own.name(value) if own.is_part(value) else _native.toml_value(own.within(to_table(value), key), key)
 
 
 def _same_everywhere(

@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from narrows import _native
+from narrows import _native, own
 from narrows.sweeps.store import Finished, Store
 
 STOP = _native.Stop()
@@ -95,7 +95,7 @@ def _one(run: Run, store: Store | None, stop: _native.Stop, done: Done) -> Finis
         return found
     before = CLOCK()
     try:
-        told = _native.run(run.scenario, run.file, [], run.seed, stop)
+        told = _native.run(run.scenario, run.file, [], run.seed, stop, own.brought())
     except Exception as why:  # noqa: BLE001
         # As words: an exception of any type may not survive the way back.
         done.failed = (run.where, f"{type(why).__name__}: {why}")
