@@ -79,7 +79,12 @@ def metrics(
     text, file = _source(scenario)
     with of_python(isinstance(scenario, Scenario)):
         names = _native.figure_names(text, file, _sets(set, text, file))
-    return Named.of({name: _of(name)._replace(name=name, unit=unit(name)) for name in names}, "figure of this scenario")
+    return Named.of({name: metric(name) for name in names}, "figure of this scenario")
+
+
+def metric(name: str) -> Metric:
+    """The figure of this name; without a meaning if the reference has none."""
+    return _of(name)._replace(name=name, unit=unit(name))
 
 
 @functools.cache

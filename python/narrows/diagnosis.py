@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from narrows import _native
+from narrows import _native, views
 from narrows._native import Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """Diagnosis of captures. ``docs/reference/diagnosis.md`` explains every name."""
 
@@ -31,6 +31,12 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return self.page
+
+    def __repr__(self) -> str:
+        return views.diagnosis_text(self)
+
+    def _repr_html_(self) -> str:
+        return views.diagnosis_html(self)
 
 
 def diagnose(*captures: str | os.PathLike[str], over_s: float = 5.0, worst: int = 10) -> Diagnosis:

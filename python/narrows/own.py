@@ -58,7 +58,7 @@ PLACES = frozenset(
 """Keys that take a class in place of a name."""
 
 _brought: list[Callable[[], Any]] = []
-"""All that was brought since this process began; a place in it is the number by which a scenario's text has it."""
+"""Classes that this process has run; a place in the list is the number by which a scenario's text has the class."""
 _MOST = 2**16
 
 
@@ -83,7 +83,7 @@ def name(part: Any) -> str:
 
 
 def brought() -> list[Callable[[], Any]]:
-    """What :func:`number` has numbered, for a run."""
+    """Classes that :func:`number` has numbered, for a run."""
     return list(_brought)
 
 

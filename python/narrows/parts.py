@@ -19,7 +19,7 @@ class Tcp:
     """TCP of an end: a preset and what differs from it. ``docs/reference/tcp.md`` has the presets' values."""
 
     preset: str | None = default("linux")
-    """``linux`` (the default), ``ns2`` or ``rfc``: what every key below is unless it is given."""
+    """``linux`` (the default), ``ns2``, ``ns3`` or ``rfc``: what every key below is unless it is given."""
     mss: Number | None = None
     """Payload of a full segment, bytes (1 to 65495)."""
     handshake: str | None = None
@@ -233,7 +233,7 @@ class Link:
     """Loss on the wire, after the transmitter (probability; default of the top level; sim only)."""
     drop: list[int] | None = None
     """Packets lost on the wire; the first to be sent is 1 (default []; sim only)."""
-    drop_at: list[str] | None = None
+    drop_at: list[Time] | None = None
     """Times at each of which the first packet whose sending ends then or later is lost (times; default []; sim
     only)."""
     oneway: bool | None = default(False)
@@ -326,7 +326,7 @@ class Probes:
     """Number of connections, the first of the run, whose senders are logged as qlog (0 to 64; default 0; sim only)."""
     capture: list[str] | None = None
     """Links to write to pcap (default []; sim only)."""
-    stalls: list[str] | None = None
+    stalls: list[Time] | None = None
     """Lengths from which on a user's pause counts as a stall (times; default ["20s", "60s"]; sim only)."""
     groups: list[Group] | None = None
     """Objects whose figures are given apart (default []; sim only)."""

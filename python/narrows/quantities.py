@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 QUANTITIES = {
     "bit/s": {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9},
@@ -22,6 +25,24 @@ EXAMPLES = {"bit/s": "600kbit", "s": "200ms", "bytes": "64kB"}
 def unit(name: str) -> str:
     """The unit that a name is, or ends in; nothing for a share, an index or a count."""
     return next((unit for end, unit in UNITS.items() if f"_{name}".endswith(end)), "")
+
+
+def with_unit(value: Any, unit: str | None) -> Any:
+    """A bare number of seconds or bit/s as scenario files have it; anything else as it is, and so is a number that is
+    no time or rate, for the reader of the files to refuse.
+
+    >>> with_unit(0.2, "s"), with_unit(600e3, "bit/s"), with_unit("200ms", "s")
+    ('0.2s', 600000, '200ms')
+    """
+    if isinstance(value, list):
+        return [with_unit(one, unit) for one in value]
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if unit is None or not number or not 0 <= value < 2**53:
+        return value
+    if unit == "s":
+        return f"{value:.9f}".rstrip("0").rstrip(".") + "s"
+    # 1.1 times 600e3 is a rounding error away from a whole number of bits.
+    return round(value) if abs(value - round(value)) <= 1e-9 * value else value
 
 
 def measure(text: object, scales: Mapping[str, float]) -> float | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from narrows import views
 from narrows._native import Table
 from narrows.near import Named, one_of
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """One run: figures, tables, captures, and what made them.
 
@@ -45,6 +46,12 @@ class Result:
             return tables[name]
         expected = one_of(name, tables)
         raise AttributeError(f"{name}: this run has no such table: expected {expected}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        return views.result_text(self)
+
+    def _repr_html_(self) -> str:
+        return views.result_html(self)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, overload
 
 from narrows import _native, own
+from narrows.quantities import with_unit
 from narrows.results import Result
 from narrows.scenario import Scenario
-from narrows.short import lengthen
+from narrows.short import lengthen, unit_in
 from narrows.tables import to_table
 from narrows.words import of_python
 
@@ -143,4 +144,5 @@ def _sets(settings: Mapping[str, Any] | None, text: str, file: str | None) -> li
         if not isinstance(key, str):
             raise _native.refusal("set", f"has a key {key!r}: expected text, as 'traffic.0.flows'")
     full = lengthen(settings or {}, text, file)
-    return [f"{key}={_native.toml_value(own.within(to_table(value), key), key)}" for key, value in full.items()]
+    plain = {key: with_unit(own.within(to_table(value), key), unit_in(key, text, file)) for key, value in full.items()}
+    return [f"{key}={_native.toml_value(value, key)}" for key, value in plain.items()]

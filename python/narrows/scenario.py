@@ -8,9 +8,10 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows import _native, own
+from narrows import _native, own, views
 from narrows.own import CongestionControl, Queue
 from narrows.parts import Claim, Edge, Hosts, Link, Probes, Tcp, Topology
+from narrows.quantities import with_unit
 from narrows.tables import Bytes, Number, Rate, Time, default, from_table, table, to_table
 from narrows.traffic import Traffic
 from narrows.words import of_python
@@ -118,13 +119,13 @@ class Scenario:
 
     @classmethod
     def from_toml(cls, source: str | os.PathLike[str]) -> Scenario:
-        """Reads a file, or text: what has a line break is text.
+        """Reads a file, or text: what has a line break is text, and what has a ``=`` and is no file.
 
         Raises:
             ValueError: what is wrong with it and where, in a sentence. Values are judged by :meth:`check`.
             OSError: the file cannot be read.
         """
-        if isinstance(source, str) and "\n" in source:
+        if isinstance(source, str) and ("\n" in source or ("=" in source and not Path(source).exists())):
             text, file = source, None
         else:
             text, file = Path(source).read_text(encoding="utf-8"), os.fspath(source)
@@ -134,7 +135,13 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """The tables and keys of the file."""
+        from narrows.short import unit_at
+
         table: dict[str, Any] = to_table(self)
+        if isinstance(table.get("sweep"), dict):
+            # A variable may be called as a key, and is a plain number.
+            units = {key: unit_at(str(key)) for key in table["sweep"] if key not in (self.vars or ())}
+            table["sweep"] = {key: with_unit(value, units.get(key)) for key, value in table["sweep"].items()}
         return table
 
     def to_toml(self) -> str:
@@ -146,6 +153,9 @@ class Scenario:
         table = self.to_dict()
         own.refuse_in_file(table)
         return _native.to_toml(table)
+
+    def _repr_html_(self) -> str:
+        return views.scenario_html(self)
 
     def check(self) -> None:
         """Judges every point of it, and simulates nothing.

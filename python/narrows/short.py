@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from narrows import _native
 from narrows.parts import Probes, Tcp
 from narrows.scenario import Scenario
-from narrows.tables import key_of
+from narrows.tables import key_of, tables_of, units_of
 from narrows.traffic import Traffic
 
 
@@ -29,7 +30,30 @@ def long(key: str, text: str, file: str | None) -> str:
     meant = found.get(key, ())
     if len(meant) > 1:
         raise _native.refusal(key, f"could be {' or '.join(meant)}: expected one of these", file)
+    if not meant and (near := difflib.get_close_matches(key, [*_keys(Scenario), *known, *found], n=1)):
+        if near[0] not in _keys(Scenario):
+            raise _native.refusal(key, f"no such key: expected {near[0]!r}?", file)
     return meant[0] if meant else key
+
+
+def unit_in(key: str, text: str, file: str | None) -> str | None:
+    """:func:`unit_at` of a key in full of a scenario, whose variables are plain numbers whatever they are called."""
+    return None if "." not in key and key in _meant(text, file)[0] else unit_at(key)
+
+
+def unit_at(key: str) -> str | None:
+    """The unit that a bare number has at a key in full: ``s`` of ``traffic.0.start``, ``bit/s`` of ``rate``."""
+    classes: list[type] = [Scenario]
+    unit = None
+    for part in key.split("."):
+        if part.isdigit():
+            continue
+        unit = next((units_of(cls)[part] for cls in classes if part in units_of(cls)), None)
+        within = [tables_of(cls)[part] for cls in classes if part in tables_of(cls)]
+        classes = list(within)
+        for cls in within:
+            classes.extend(cls.__subclasses__())
+    return unit
 
 
 def lengthen(settings: Mapping[str, Any], text: str, file: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import functools
 import inspect
+import re
 import textwrap
 import typing
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ import numpy as np
 
 from narrows import _native
 from narrows.near import one_of
+from narrows.quantities import with_unit
 
 if typing.TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -27,9 +29,10 @@ else:
 Number = Union[int, float, str]
 """A number, or an expression as ``"=rate/share"``."""
 Time = Union[str, int, float]
-"""``"50us"``, ``"200ms"``, ``"1.5s"``, ``"2min"``, ``"1h"``; where a range may stand, ``"190ms..210ms"``."""
-Rate = Union[str, int]
-"""``"600kbit"``, ``"1.5mbit"``, ``"1gbit"`` per second; a bare number is bit/s."""
+"""``"50us"``, ``"200ms"``, ``"1.5s"``, ``"2min"``, ``"1h"``, or a number of seconds; where a range may stand,
+``"190ms..210ms"``."""
+Rate = Union[str, int, float]
+"""``"600kbit"``, ``"1.5mbit"``, ``"1gbit"`` per second, or a number of bit/s."""
 Bytes = Union[int, str]
 """``1500``, ``"64kB"`` (64 000), ``"64KiB"`` (65 536)."""
 Size = Union[str, int, "list[int | str]"]
@@ -79,6 +82,9 @@ def table(cls: C) -> C:
 
     @functools.wraps(init)
     def __init__(self: Any, *args: Any, **settings: Any) -> None:
+        if args:
+            name, first = type(self).__name__, next(key for key in type(self).__annotations__ if key != "kind")
+            raise TypeError(f"{name}({args[0]!r}): expected keywords, as {name}({first}={args[0]!r})")
         for key in settings:
             judge(type(self), key)
         init(self, *args, **settings)
@@ -157,7 +163,8 @@ def to_table(value: Any) -> Any:
         kind = {"kind": own} if isinstance(own, str) and "kind" not in _names(type(value)) else {}
         pairs = ((key_of(f), getattr(value, f.name)) for f in dataclasses.fields(value))
         given = ((k, v) for k, v in pairs if v is not None and not isinstance(v, Default))
-        return kind | {key: to_table(v) for key, v in given if key is not None}
+        units = units_of(type(value))
+        return kind | {key: with_unit(to_table(v), units.get(key)) for key, v in given if key is not None}
     if isinstance(value, Default):
         return value.plain
     if isinstance(value, dict):
@@ -188,6 +195,22 @@ def from_table(cls: type, values: Any, path: str, file: str | None) -> Any:
             raise unknown(f"{path}{key}", key, (k for k in fields if k is not None), file)
     settings = {fields[key].name: _inner(cls, fields[key].name, v, f"{path}{key}.", file) for key, v in values.items()}
     return cls(**settings)
+
+
+@functools.cache
+def units_of(cls: type) -> dict[str, str]:
+    """Units of the keys of a table that are times or rates, by what the fields say they are."""
+    units = {}
+    for field in dataclasses.fields(cls):
+        kind = re.match(r"(?:list\[)?(Time|Rate)\b", str(field.type))
+        if kind is not None and (key := key_of(field)) is not None:
+            units[key] = {"Time": "s", "Rate": "bit/s"}[kind[1]]
+    return units
+
+
+def tables_of(cls: type) -> dict[str, type]:
+    """Tables within a table, by key."""
+    return {key: _tables(cls)[f.name] for f in dataclasses.fields(cls) if f.name in _tables(cls) and (key := key_of(f))}
 
 
 def _inner(cls: type, name: str, value: Any, path: str, file: str | None) -> Any:

@@ -32,7 +32,7 @@ class Traffic:
     else 0; sim only)."""
     header: Bytes | None = None
     """Size of the header before each object: payload, but not part of the object's size (bytes; default 200 for
-    objects, pages and log, else 0; sim only)."""
+    objects, pages, log and QUIC, else 0; sim only)."""
     dscp: Number | str | None = default(0)
     """Codepoint of the packets, both ways: a number, or a name as ``ef`` (codepoint; default 0; lab: calls only)."""
     tcp: Tcp | None = None

@@ -130,9 +130,19 @@ def test_keys_that_change_together():
     assert swept["rtt"].dims == ("rtt+discipline",)
     assert swept["rtt"].values.tolist() == [0.2, 2]
     assert swept["discipline"].values.tolist() == ["taq", "fifo:30"]
+    # The dimension has labels too, by which it is selected and drawn.
+    assert swept["rtt+discipline"].values.tolist() == ["200ms, taq", "2s, fifo:30"]
     alone = narrows.run(FEW, 1, set={"rtt": "2s", "discipline": "fifo:30", "mtu": 1000}).summary
     one = swept.isel({"rtt+discipline": 1}).sel(mtu=1000, seed=1)
     assert float(one["goodput_kbps"]) == alone["goodput_kbps"]
+
+
+def test_keys_that_change_to_the_same_number():
+    traffic = [narrows.Long(name="a", flows=1), narrows.Long(name="b", flows=1)]
+    two = narrows.Scenario(**{**vars(FEW), "traffic": traffic})
+    swept = narrows.sweep(two, {("traffic.0.flows", "traffic.1.flows"): [(2, 2), (5, 5)]}, [1], cache=None)
+    assert swept["traffic.0.flows+traffic.1.flows"].values.tolist() == [2, 5]
+    assert swept.goodput_kbps.sel(seed=1).to_pandas().index.tolist() == [2, 5]
 
 
 def test_values_can_be_named(tmp_path):

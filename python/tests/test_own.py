@@ -138,7 +138,8 @@ def test_sweeps_name_classes_and_keep_nothing(tmp_path):
     assert not list(tmp_path.glob("kept/**/*.json"))
     with pytest.raises(narrows.ScenarioError, match="executor = 'processes': expected None or \"threads\""):
         narrows.sweep(FEW, over, executor="processes")
-    assert [p.coords["discipline"] for p in narrows.expand(narrows.Scenario(**vars(FEW) | {"disciplines": [Tail, "taq"], "discipline": None}))] == ["Tail", "taq"]
+    both = narrows.Scenario(**vars(FEW) | {"disciplines": [Tail, "taq"], "discipline": None})
+    assert [point.coords["discipline"] for point in narrows.expand(both)] == ["Tail", "taq"]
 
 
 def test_no_file_holds_a_class():

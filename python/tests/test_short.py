@@ -5,6 +5,7 @@ import dataclasses
 import pickle
 import re
 
+import numpy as np
 import pytest
 from few import FEW
 
@@ -94,3 +95,46 @@ def test_the_reader_s_defaults_are_these():
                 setattr(table, field.name, plain)
     assert len(given.to_toml().splitlines()) > len(bare.to_toml().splitlines()) + 15
     assert narrows.run(given, 1).summary == narrows.run(bare, 1).summary
+
+
+def test_bare_numbers_are_seconds_and_bits_per_second(experiments):
+    words = dataclasses.replace(
+        FEW,
+        duration="5s",
+        traffic=[narrows.Long(flows=3, start="500ms", tcp=narrows.Tcp(rto_min="250ms"))],
+        probes=narrows.Probes(stalls=["1s", "2.5s"], slice="1s"),
+    )
+    numbers = dataclasses.replace(
+        FEW,
+        rate=0.6e6,
+        rtt=np.float64(0.2),
+        duration=5,
+        traffic=[narrows.Long(flows=3, start=0.5, tcp=narrows.Tcp(rto_min=0.25))],
+        probes=narrows.Probes(stalls=[1, 2.5], slice=1.0),
+    )
+    assert narrows.run(numbers, 1).summary == narrows.run(words, 1).summary
+    assert (numbers.to_dict()["rtt"], numbers.to_dict()["rate"]) == ("0.2s", 600_000)
+    # In what is set and swept too, by short keys; labels are the numbers with their unit.
+    assert narrows.run(FEW, 1, set={"duration": 5, "start": 1}).summary == (
+        narrows.run(FEW, 1, set={"duration": "5s", "start": "1s"}).summary
+    )
+    grid = narrows.sweep(words, {"rtt": np.array([0.1, 0.2]), "rate": [3e5, 1.1 * 6e5]}, cache=None)
+    assert grid.rtt.values.tolist() == [0.1, 0.2] and grid.rtt.attrs["units"] == "s"
+    assert grid.rate.values.tolist() == [300_000, 660_000]
+    assert (grid.goodput_kbps.sel(rate=660_000) > 1.5 * grid.goodput_kbps.sel(rate=300_000)).all()
+    # A variable is a plain number, whatever it is called.
+    named = experiments / "initial-spreading" / "fig13-sizes.toml"
+    assert {point.coords["rtt"] for point in narrows.expand(narrows.Scenario.from_toml(named))} == {"50", "100", "200"}
+    assert "rtt" not in narrows.expand(named, {"rtt": 50})[0].coords
+    # What is no time is refused as it was written.
+    for value in (-1, float("nan"), True):
+        with pytest.raises(narrows.ScenarioError, match="duration = (-1|nan|true): expected a time"):
+            narrows.run(FEW, set={"duration": value})
+
+
+def test_words_for_what_python_has_no_place_for():
+    with pytest.raises(TypeError, match=r"^Long\(3\): expected keywords, as Long\(flows=3\)$"):
+        narrows.Long(3)
+    with pytest.raises(narrows.ScenarioError, match="flow: no such key: expected 'flows'"):
+        narrows.sweep(FEW, {"flow": [1]})
+    assert narrows.Scenario.from_toml('rate = "3mbit"') == narrows.Scenario(rate="3mbit")

@@ -113,7 +113,7 @@ pub(crate) struct Parts {
     failure: Failure,
 }
 
-/// What is told where the reason is an exception, which says more.
+/// Words of a refusal whose reason is an exception, which says more.
 const EXCEPTION: &str = "has failed";
 
 impl Parts {
@@ -331,7 +331,7 @@ impl CongestionControl for Control {
     }
 }
 
-/// What packets and the queue that keeps them have in common.
+/// Decisions that packets and the queue that keeps them share.
 #[derive(Debug, Default)]
 struct Desk {
     fates: Mutex<Vec<Fate>>,
@@ -533,7 +533,7 @@ impl Queue {
             );
             return Err(PyValueError::new_err(told));
         }
-        // Rounded up, so that a queue that compares this time with `now` finds it has come.
+        // The time is rounded up, so that a queue that compares it with `now` finds it has come.
         let mut nanos = (at.max(asked) * 1e9).ceil() as u64;
         while Instant::from_nanos(nanos).as_secs_f64() < at && nanos < u64::MAX {
             nanos += 1;

@@ -15,9 +15,9 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use narrows_settings::one_of;
 use narrows_sim::Data;
-use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PySlice, PyTuple};
 
 /// A table by columns.
 #[pyclass(frozen, module = "narrows")]
@@ -63,18 +63,42 @@ impl TryFrom<narrows_sim::Table> for Table {
     }
 }
 
-/// Names of columns given in brackets.
-#[derive(FromPyObject)]
-enum Names {
-    One(String),
-    Several(Vec<String>),
-}
-
 impl Table {
     fn unknown(&self, name: &str) -> PyErr {
         let known = self.columns();
         let expected = one_of(name, known.iter().map(String::as_str));
         PyKeyError::new_err(format!("{name}: no such column: expected {expected}"))
+    }
+
+    fn of(&self, batch: RecordBatch) -> Self {
+        Self { name: self.name.clone(), batch }
+    }
+
+    fn column_as_python<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let column = self.column(name)?;
+        if matches!(column.0.data_type(), DataType::UInt64 | DataType::Float64) {
+            py.import("numpy")?.call_method1("asarray", (column,))
+        } else {
+            Ok(column.to_list(py)?.into_any())
+        }
+    }
+
+    fn of_columns(&self, names: &[String]) -> PyResult<Self> {
+        let schema = self.batch.schema();
+        let places = names.iter().map(|name| schema.index_of(name).map_err(|_| self.unknown(name)));
+        Ok(self.of(self.batch.project(&places.collect::<PyResult<Vec<_>>>()?).map_err(arrow)?))
+    }
+
+    fn of_rows(&self, rows: &Bound<'_, PySlice>) -> PyResult<Self> {
+        let length =
+            isize::try_from(self.batch.num_rows()).map_err(|_| PyIndexError::new_err("too many rows"))?;
+        let place = rows.indices(length)?;
+        if place.step != 1 {
+            let told =
+                format!("a slice with step {}: expected rows one after another, as table[10:20]", place.step);
+            return Err(PyValueError::new_err(told));
+        }
+        Ok(self.of(self.batch.slice(place.start.unsigned_abs(), place.slicelength)))
     }
 }
 
@@ -96,8 +120,12 @@ impl Table {
         let how = PyDict::new(py);
         how.set_item("rename", true)?;
         let row = py.import("collections")?.getattr("namedtuple")?;
-        let row = row.call(("Row", self.columns()), Some(&how))?;
+        let keyword = py.import("keyword")?.getattr("iskeyword")?;
         // `class` is no attribute, and is a column still.
+        let attribute =
+            |name: String| Ok(if keyword.call1((&name,))?.is_truthy()? { format!("{name}_") } else { name });
+        let attributes = self.columns().into_iter().map(attribute).collect::<PyResult<Vec<_>>>()?;
+        let row = row.call(("Row", attributes), Some(&how))?;
         row.setattr("_fields", PyTuple::new(py, self.columns())?)?;
         let make = row.getattr("_make")?;
         let columns = self.batch.columns().iter().map(|array| Column(array.clone()).to_list(py));
@@ -115,24 +143,43 @@ impl Table {
         self.batch.column_by_name(name).is_some()
     }
 
+    /// Numbers of rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.batch.num_rows(), self.batch.num_columns())
+    }
+
+    /// The first rows, as a table upon the same memory.
+    #[pyo3(signature = (rows=5))]
+    fn head(&self, rows: usize) -> Self {
+        self.of(self.batch.slice(0, rows.min(self.batch.num_rows())))
+    }
+
+    /// The last rows, as a table upon the same memory.
+    #[pyo3(signature = (rows=5))]
+    fn tail(&self, rows: usize) -> Self {
+        let rows = rows.min(self.batch.num_rows());
+        self.of(self.batch.slice(self.batch.num_rows() - rows, rows))
+    }
+
     /// A column: numbers as a numpy array, read-only, that looks at the table's memory; words as a list. Of a list of
-    /// names: a table of those columns, upon the same memory.
-    fn __getitem__<'py>(&self, py: Python<'py>, name: Names) -> PyResult<Bound<'py, PyAny>> {
-        let name = match name {
-            Names::One(name) => name,
-            Names::Several(names) => {
-                let schema = self.batch.schema();
-                let places = names.iter().map(|name| schema.index_of(name).map_err(|_| self.unknown(name)));
-                let batch = self.batch.project(&places.collect::<PyResult<Vec<_>>>()?).map_err(arrow)?;
-                return Ok(Bound::new(py, Self { name: self.name.clone(), batch })?.into_any());
-            }
-        };
-        let column = self.column(&name)?;
-        if matches!(column.0.data_type(), DataType::UInt64 | DataType::Float64) {
-            py.import("numpy")?.call_method1("asarray", (column,))
-        } else {
-            Ok(column.to_list(py)?.into_any())
+    /// names: a table of those columns, and of a slice one of those rows, upon the same memory.
+    fn __getitem__<'py>(&self, py: Python<'py>, what: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(name) = what.extract::<String>() {
+            return self.column_as_python(py, &name);
         }
+        let table = if let Ok(rows) = what.cast::<PySlice>() {
+            self.of_rows(rows)?
+        } else if let Ok(names) = what.extract::<Vec<String>>() {
+            self.of_columns(&names)?
+        } else {
+            let told = format!(
+                "table[{}]: expected a column's name, a list of names, or a slice of rows, as table[:5]",
+                what.repr()?
+            );
+            return Err(PyTypeError::new_err(told));
+        };
+        Ok(Bound::new(py, table)?.into_any())
     }
 
     /// A column, which `numpy.asarray` takes without copying.
@@ -150,7 +197,7 @@ impl Table {
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let columns = PyDict::new(py);
         for name in self.columns() {
-            columns.set_item(&name, self.__getitem__(py, Names::One(name.clone()))?)?;
+            columns.set_item(&name, self.column_as_python(py, &name)?)?;
         }
         let how = PyDict::new(py);
         how.set_item("copy", false)?;
@@ -208,13 +255,12 @@ impl Table {
         narrows_sim::Table { name, columns: columns.collect::<PyResult<_>>()? }.try_into()
     }
 
-    fn __repr__(&self) -> String {
-        format!(
-            "<narrows.Table {}: {} rows of {}>",
-            self.name,
-            self.batch.num_rows(),
-            self.columns().join(", ")
-        )
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("narrows.views")?.call_method1("table_text", (slf,))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("narrows.views")?.call_method1("table_html", (slf,))
     }
 }
 

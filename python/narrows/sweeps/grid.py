@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from narrows import _native, own
-from narrows.quantities import QUANTITIES, measure, unit
+from narrows.quantities import QUANTITIES, measure, unit, with_unit
 from narrows.runs import Point, _sets, _source, points
 from narrows.scenario import Scenario
-from narrows.short import lengthen, long
+from narrows.short import lengthen, long, unit_in
 from narrows.sweeps import tables
 from narrows.sweeps.drive import Row
 from narrows.sweeps.work import Run
@@ -32,6 +32,14 @@ class Axis:
 
     def __len__(self) -> int:
         return len(next(iter(self.labels.values())))
+
+    def index(self) -> tuple[Any, dict[str, str]]:
+        """Labels of a dimension along which several keys change: their common number, else the words of all, so that
+        it can be selected and drawn."""
+        several = list(self.labels.values())
+        if all(labels == several[0] for labels in several):
+            return _labels(self.name, several[0])
+        return np.asarray([", ".join(map(str, row)) for row in zip(*several)]), {}
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,8 @@ class Grid:
         asked: Asked = {} if over is None else _values(over, file)
         fixed = lengthen(set or {}, text, file)
         full = _in_full(asked, text, file)
+        units = {key: unit_in(meant, text, file) for key, meant in full.items()}
+        asked = {keys: _with_units(pairs, [units[key] for key in keys]) for keys, pairs in asked.items()}
         if seeds is not None:
             if not isinstance(seeds, (str, Iterable)):
                 problem = f"= {seeds!r}: expected a list of whole numbers, or text as '1..10'"
@@ -116,7 +126,10 @@ class Grid:
 
     def coords(self, axes: Iterable[Axis]) -> dict[str, Any]:
         """The coordinates of some of its dimensions, as xarray takes them."""
-        return {key: (axis.name, *_labels(key, labels)) for axis in axes for key, labels in axis.labels.items()}
+        axes = list(axes)
+        index = {axis.name: (axis.name, *axis.index()) for axis in axes if axis.name not in axis.labels}
+        labels = {key: (axis.name, *_labels(key, labels)) for axis in axes for key, labels in axis.labels.items()}
+        return index | labels
 
     def asking(self, names: tuple[str, ...]) -> Grid:
         """Returns the grid with tables requested from every run."""
@@ -139,7 +152,9 @@ class Grid:
 
 
 Keys = tuple[str, ...]
-Asked = dict[Keys, dict[tuple[Any, ...], tuple[Any, ...]]]
+Pairs = dict[tuple[Any, ...], tuple[Any, ...]]
+"""Values by label."""
+Asked = dict[Keys, Pairs]
 """Values by label, for each group of keys that change together; mostly a single key."""
 
 
@@ -178,6 +193,15 @@ def _in_full(asked: Asked, text: str, file: str | None) -> dict[str, str]:
             raise _native.refusal(key, f"names the same key as {other}: expected it once", file)
         full[key] = meant
     return full
+
+
+def _with_units(pairs: Pairs, units: Sequence[str | None]) -> Pairs:
+    """Bare numbers of seconds or bit/s as text with a unit, which their labels are too."""
+    made: Pairs = {}
+    for labels, values in pairs.items():
+        told = tuple(with_unit(to_table(value), unit) for value, unit in zip(values, units))
+        made[tuple(label if label != value else new for label, value, new in zip(labels, values, told))] = told
+    return made
 
 
 def _pairs(
