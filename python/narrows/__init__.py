@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from narrows._native import ENGINE, VERSION, Column, ScenarioError, Stop, Table
 from narrows.catalogue import Discipline, Metric, disciplines, metrics
 from narrows.diagnosis import Diagnosis, diagnose, what_if
+from narrows.intervals import ci, ci_plot, ci_table
 from narrows.parts import Claim, Edge, Group, Hosts, Link, Probes, Tcp, Topology
 from narrows.results import Result
 from narrows.runs import Point, expand, run
@@ -79,6 +80,9 @@ __all__ = [
     "Topology",
     "Traffic",
     "Udp",
+    "ci",
+    "ci_plot",
+    "ci_table",
     "diagnose",
     "disciplines",
     "expand",

@@ -33,6 +33,12 @@ pub(crate) fn figure_names(
     py.detach(named).map_err(|e| error::scenario(py, &e))
 }
 
+/// Quantile of Student's distribution for 95 % intervals.
+#[pyfunction]
+pub(crate) fn students_95(degrees: usize) -> Option<f64> {
+    narrows_runner::students_95(degrees)
+}
+
 /// The pages of the reference that list them, in Markdown.
 #[pyfunction]
 pub(crate) fn pages() -> BTreeMap<&'static str, &'static str> {

@@ -42,6 +42,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(catalogue::discipline_names, m)?)?;
     m.add_function(wrap_pyfunction!(catalogue::figure_names, m)?)?;
     m.add_function(wrap_pyfunction!(catalogue::pages, m)?)?;
+    m.add_function(wrap_pyfunction!(catalogue::students_95, m)?)?;
     m.add_function(wrap_pyfunction!(commands::command, m)?)?;
     m.add_function(wrap_pyfunction!(figures::experiments, m)?)?;
     m.add_function(wrap_pyfunction!(figures::reproduce, m)?)?;

@@ -5,8 +5,8 @@
 //! and the interval is the claim's value with `t(n-1) sqrt(v n/(n-1))` on either side: for a mean over seeds that is
 //! Student's.
 
+use narrows_runner::students_95;
 use narrows_scenario::{Formula, Labels, Sample};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// Most seeds for which all ways of drawing them are gone through: 4^4 = 256.
 const ALL_WAYS: usize = 4;
@@ -57,12 +57,12 @@ fn ways(n: usize) -> Vec<Vec<usize>> {
     (0..all).map(|way| (0..n).map(|place| way / n.pow(place as u32) % n).collect()).collect()
 }
 
-/// `value` and what its bootstrap values, of `n` seeds, leave open.
-fn around(value: f64, values: &[f64], n: usize) -> Option<[f64; 2]> {
-    let (count, n) = (values.len() as f64, n as f64);
+/// `value` and what its bootstrap values, of so many seeds, leave open.
+fn around(value: f64, values: &[f64], seeds: usize) -> Option<[f64; 2]> {
+    let (count, n) = (values.len() as f64, seeds as f64);
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.975);
+    let t = students_95(seeds - 1)?;
     let half = t * (variance * n / (n - 1.0)).sqrt();
     (value.is_finite() && half.is_finite()).then_some([value - half, value + half])
 }

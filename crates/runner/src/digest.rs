@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::RunPlan;
+use crate::interval::half_95;
 
 /// Rule by which one value stands for several seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum Middle {
     Median,
     /// The arithmetic mean.
     Mean,
+    /// The arithmetic mean, between the ends of its 95 % interval in place of the least and the greatest value.
+    Interval,
 }
 
 impl Middle {
@@ -20,7 +23,7 @@ impl Middle {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Median => "median",
-            Self::Mean => "mean",
+            Self::Mean | Self::Interval => "mean",
         }
     }
 
@@ -31,7 +34,20 @@ impl Middle {
                 let (low, high) = (v[(v.len() - 1) / 2], v[v.len() / 2]);
                 low + (high - low) / 2.0
             }
-            Self::Mean => v.iter().sum::<f64>() / v.len() as f64,
+            Self::Mean | Self::Interval => v.iter().sum::<f64>() / v.len() as f64,
+        }
+    }
+
+    /// The middle of values in ascending order, and what it lies between.
+    fn between(self, v: &[f64]) -> [f64; 3] {
+        let middle = self.of(v);
+        match self {
+            Self::Median | Self::Mean => [v[0], middle, v[v.len() - 1]],
+            Self::Interval => {
+                // A single seed leaves all open, and has no interval to show.
+                let half = half_95(v).unwrap_or(0.0);
+                [middle - half, middle, middle + half]
+            }
         }
     }
 }
@@ -43,7 +59,7 @@ pub struct Point {
     pub coords: Vec<String>,
     /// Number of seeds.
     pub seeds: usize,
-    /// Least, middle and greatest of each figure. A figure that half the runs or more have no number for, as no object
+    /// Least, middle and greatest of each figure; of [`Middle::Interval`] the interval's ends around the middle. A figure that half the runs or more have no number for, as no object
     /// came to its end in them, is left out: the others are not what came of the point.
     pub figures: BTreeMap<String, [f64; 3]>,
 }
@@ -71,7 +87,7 @@ fn point(coords: &[String], runs: &[&BTreeMap<String, f64>], middle: Middle) -> 
     let there = values.into_iter().filter(|(_, v)| 2 * v.len() > runs.len());
     let figures = there.map(|(name, mut v)| {
         v.sort_by(f64::total_cmp);
-        (name.clone(), [v[0], middle.of(&v), v[v.len() - 1]])
+        (name.clone(), middle.between(&v))
     });
     Point { coords: coords.to_vec(), seeds: runs.len(), figures: figures.collect() }
 }
@@ -92,6 +108,14 @@ mod tests {
         assert_eq!(of(&[1.0, none, none]).get("p50_s"), None);
         assert_eq!(of(&[1.0, none]).get("p50_s"), None);
         assert_eq!(of(&[none, none, none])["loss"], [0.1; 3]);
+    }
+
+    #[test]
+    fn an_interval_lies_around_its_mean() {
+        // Student's t is 4.303 with two degrees of freedom: 2 with 4.303 / sqrt(3) on either side.
+        let [low, mean, high] = Middle::Interval.between(&[1.0, 2.0, 3.0]);
+        assert!(mean == 2.0 && (low + 0.4843).abs() < 1e-3 && (high - 4.4843).abs() < 1e-3, "{low} {high}");
+        assert_eq!(Middle::Interval.between(&[7.0]), [7.0; 3]);
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct Args {
     /// Print and draw means over seeds instead of medians
     #[arg(long)]
     mean: bool,
+    /// Print and draw means over seeds with their 95 % intervals (Student's), in place of medians and ranges
+    #[arg(long, conflicts_with = "mean")]
+    ci: bool,
     /// Write the table as JSON
     #[arg(long)]
     json: bool,
@@ -98,7 +101,11 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
         return Ok(SUCCESS);
     }
     let stop = stop_on_signal()?;
-    let middle = if args.mean { Middle::Mean } else { Middle::Median };
+    let middle = match (args.mean, args.ci) {
+        (_, true) => Middle::Interval,
+        (true, false) => Middle::Mean,
+        (false, false) => Middle::Median,
+    };
     let (mut good, mut told) = (true, Vec::new());
     for work in &works {
         let options = RunOptions { out: work.out.clone(), jobs, fresh: args.fresh };
@@ -237,7 +244,7 @@ fn as_json(work: &Work, report: &RunReport) -> Value {
     let coords = |values: &[String]| -> Value {
         plan.axes.iter().zip(values).map(|(axis, value)| (axis.name.clone(), json!(value))).collect()
     };
-    let means = digest(plan, &report.summaries, Middle::Mean);
+    let means = digest(plan, &report.summaries, Middle::Interval);
     let points: Vec<Value> = digest(plan, &report.summaries, Middle::Median)
         .iter()
         .zip(&means)
@@ -246,8 +253,12 @@ fn as_json(work: &Work, report: &RunReport) -> Value {
                 .figures
                 .iter()
                 .map(|(name, [min, median, max])| {
-                    let mean = means.figures[name][1];
-                    (name.clone(), json!({ "min": min, "median": median, "mean": mean, "max": max }))
+                    let [low, mean, high] = means.figures[name];
+                    let mut told = json!({ "min": min, "median": median, "mean": mean, "max": max });
+                    if point.seeds > 1 {
+                        told["ci95"] = json!([low, high]);
+                    }
+                    (name.clone(), told)
                 })
                 .collect();
             json!({ "coords": coords(&point.coords), "seeds": point.seeds, "figures": figures })

@@ -195,6 +195,12 @@ fn settings_and_seeds_from_the_command_line() {
     assert!(json[0]["points"][0]["figures"]["utilisation"]["median"].as_f64().unwrap() > 0.1, "{json}");
     let utilisation = &json[0]["points"][0]["figures"]["utilisation"];
     assert!(utilisation["min"].as_f64() <= utilisation["mean"].as_f64(), "{json}");
+    let ci95 = [&utilisation["ci95"][0], &utilisation["ci95"][1]].map(|end| end.as_f64().unwrap());
+    assert!((ci95[0] + ci95[1] - 2.0 * utilisation["mean"].as_f64().unwrap()).abs() < 1e-9, "{json}");
+    assert!(
+        ci95[1] > utilisation["max"].as_f64().unwrap(),
+        "three seeds leave more open than they range: {json}"
+    );
     assert_eq!(json[0]["claims"][0]["outcome"], "holds");
     let manifest = fs::read_to_string(place.0.join("out/sim/few/manifest.json")).unwrap();
     let command = "narrows sim few.toml --set traffic.0.flows=3 --set discipline=taq --set seeds=3..5";
@@ -202,6 +208,14 @@ fn settings_and_seeds_from_the_command_line() {
     // Fewer points stand side by side, with their range.
     let text = out(&place.sim(&["--set", "traffic.0.flows=3", "--show", "goodput_kbps,object_p50_s"]));
     assert!(text.contains("goodput_kbps") && text.contains("[least-greatest]"), "{text}");
+    let ci = out(&place.sim(&["--set", "traffic.0.flows=3", "--show", "goodput_kbps", "--ci"]));
+    assert!(ci.contains("mean of 2 seeds ±half of its 95 % interval"), "{ci}");
+    assert!(
+        ci.lines().any(|line| line.starts_with("goodput_kbps") && line.matches('±').count() == 2),
+        "{ci}"
+    );
+    let many = out(&place.sim(&["--show", "goodput_kbps", "--ci"]));
+    assert!(many.matches('±').count() == 8 + 1, "in long tables too: {many}");
     assert!(text.contains("object_p50_s"), "a figure without a value here is one all the same: {text}");
 }
 

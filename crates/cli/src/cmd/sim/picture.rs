@@ -32,7 +32,8 @@ pub fn write(
 ) -> anyhow::Result<Option<PathBuf>> {
     let (svg, png) = paths(out, &plan.name);
     let seeds = plan.seeds().len();
-    let mut shown = format!("{}s and ranges of {seeds} seeds", middle.word());
+    let spread = if middle == Middle::Interval { "95 % intervals" } else { "ranges" };
+    let mut shown = format!("{}s and {spread} of {seeds} seeds", middle.word());
     let mut panels = over_sweep(plan, report, asked, middle);
     if panels.is_empty() || seeds == 1 {
         shown = format!("seed {}", plan.seeds().first().unwrap_or(&0));

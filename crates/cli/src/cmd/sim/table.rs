@@ -133,7 +133,7 @@ pub fn render(plan: &RunPlan, report: &RunReport, asked: &[String], middle: Midd
         plan.name,
         if plan.about.is_empty() { String::new() } else { format!(": {}", plan.about) }
     );
-    text += &grid(&table(plan, &points, &chosen(plan, &points, asked)));
+    text += &grid(&table(plan, &points, &chosen(plan, &points, asked), middle));
     if points.len() > MOST_POINTS {
         let _ = writeln!(text, "... and {} points more", points.len() - MOST_POINTS);
     }
@@ -143,7 +143,11 @@ pub fn render(plan: &RunPlan, report: &RunReport, asked: &[String], middle: Midd
             text,
             "\n{} of {seeds} seeds{}",
             middle.word(),
-            if points.len() <= SIDE_BY_SIDE { " [least-greatest]" } else { "" }
+            match middle {
+                Middle::Interval => " ±half of its 95 % interval",
+                _ if points.len() <= SIDE_BY_SIDE => " [least-greatest]",
+                _ => "",
+            }
         );
     }
     if !plan.claims.is_empty() {
@@ -186,7 +190,7 @@ fn counted(plan: &RunPlan, report: &RunReport) -> String {
 }
 
 /// Cells, a heading row first; the first column is flush left.
-fn table(plan: &RunPlan, points: &[Point], figures: &[Shown]) -> Vec<Vec<String>> {
+fn table(plan: &RunPlan, points: &[Point], figures: &[Shown], middle: Middle) -> Vec<Vec<String>> {
     // Disciplines side by side: what is compared stands together.
     let discipline = plan.axes.iter().position(|a| a.name == "discipline");
     let mut order: Vec<&Point> = points.iter().collect();
@@ -216,10 +220,13 @@ fn table(plan: &RunPlan, points: &[Point], figures: &[Shown]) -> Vec<Vec<String>
         let coords = axes.iter().map(|axis| point.coords[*axis].clone());
         let values = figures.iter().map(|f| {
             let form = |v: f64| written_as(v, f.form);
+            let bare = |v: f64| form(v).split(' ').next().unwrap_or_default().to_owned();
             match point.figures.get(&f.name) {
                 None => "-".to_owned(),
+                Some([_, mean, high]) if middle == Middle::Interval && point.seeds > 1 => {
+                    format!("{} ±{}", form(*mean), bare(*high - *mean))
+                }
                 Some([low, median, high]) if aside && point.seeds > 1 && form(*low) != form(*high) => {
-                    let bare = |v: f64| form(v).split(' ').next().unwrap_or_default().to_owned();
                     format!("{} [{}-{}]", form(*median), bare(*low), bare(*high))
                 }
                 Some([_, median, _]) => form(*median),
