@@ -11,6 +11,7 @@ import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
+from typing import TextIO
 
 from narrows import _native
 
@@ -35,8 +36,18 @@ def main(args: list[str] | None = None) -> int:
             _write_experiments(Path(folder))
             status = _native.command(["narrows", *args, "--experiments", folder])
     if args in ([], ["--help"], ["-h"], ["help"]):
-        (sys.stdout if args else sys.stderr).write(HELP)
+        _say(HELP, sys.stdout if args else sys.stderr)
     return status
+
+
+def _say(text: str, stream: TextIO = sys.stdout) -> None:
+    """Writes. Whoever reads may have had enough (``| head``): that is no error."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # What is left in the stream goes nowhere at the end, in place of a second exception there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _asks_for_experiments(args: list[str]) -> bool:
@@ -63,10 +74,10 @@ def _notebooks(args: list[str]) -> int:
             if held.name.endswith(".ipynb"):
                 path = folder / held.name
                 if path.exists():
-                    sys.stdout.write(f"{path} is there, and stays as it is\n")
+                    _say(f"{path} is there, and stays as it is\n")
                     continue
                 path.write_bytes(held.read_bytes())
-                sys.stdout.write(f"{path}\n")
+                _say(f"{path}\n")
     except OSError as why:
         sys.stderr.write(f"narrows: {why}: choose another folder\n")
         return 2

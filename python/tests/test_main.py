@@ -93,9 +93,22 @@ def test_what_cannot_be_is_status_2(tmp_path, args, says):
 def test_notebooks_are_written_and_none_is_overwritten(tmp_path):
     done = narrows_says(tmp_path, "notebooks", "mine")
     assert done.returncode == 0
-    (notebook,) = sorted((tmp_path / "mine").glob("*.ipynb"))
-    assert notebook.name == "satellite.ipynb" and "satellite.ipynb" in done.stdout
+    written = sorted((tmp_path / "mine").glob("*.ipynb"))
+    assert [path.name for path in written] == ["near_and_far.ipynb", "satellite.ipynb"]
+    assert all(path.name in done.stdout for path in written)
+    notebook = written[1]
     held = Path(narrows.__file__).parent / "notebooks" / "satellite.ipynb"
     assert notebook.read_bytes() == held.read_bytes()
     notebook.write_text("mine")
     assert "stays as it is" in narrows_says(tmp_path, "notebooks", "mine").stdout and notebook.read_text() == "mine"
+
+
+def test_whoever_reads_may_have_had_enough(tmp_path):
+    """As `narrows --help | head -1`: no trace of a broken pipe."""
+    for args in (["--help"], ["sim", "--help"], [], ["model", "list"]):
+        command = [sys.executable, "-m", "narrows", *args]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as told:
+            # Gone before the first word.
+            told.stdout.close()
+            said = told.stderr.read()
+        assert "Traceback" not in said and "BrokenPipe" not in said and "panicked" not in said, (args, said)

@@ -11,7 +11,7 @@ import pytest
 import narrows
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-STUDY = Path(narrows.__file__).parent / "notebooks" / "satellite.ipynb"
+STUDIES = sorted((Path(narrows.__file__).parent / "notebooks").glob("*.ipynb"))
 """Notebooks that come with the package."""
 
 
@@ -24,7 +24,7 @@ def test_there_is_one_for_each_paper():
     assert [path.stem for path in NOTEBOOKS] == papers
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, STUDY], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *STUDIES], ids=lambda path: path.stem)
 def test_a_notebook_runs(path, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
@@ -35,13 +35,21 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     drawn = names["figure"]
     assert drawn.axes
     plt.close("all")
+    if path.stem == "near_and_far":
+        # What its words say: near gains by drop-tail, and TAQ's ratio is one within its interval.
+        sure = narrows.ci(names["ratio"])
+        assert (sure.sel(discipline="fifo:20", ci="low") > 1.2).all()
+        assert (abs(sure.sel(discipline="taq", ci="mean") - 1) < 0.01).all()
+        assert abs(names["model"] - names["grid"]["loss"].sel(discipline="fifo:20").mean("seed").values).max() < 0.03
 
 
-@pytest.mark.parametrize("path", [*NOTEBOOKS, STUDY], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *STUDIES], ids=lambda path: path.stem)
 def test_a_notebook_is_kept_without_what_it_gave(path):
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells(path))
 
 
-def test_the_first_study_is_short():
-    lines = [line for cell in cells(STUDY) for line in "".join(cell["source"]).splitlines()]
-    assert len([line for line in lines if line.strip()]) <= 25
+def test_the_first_studies_are_short():
+    assert [path.stem for path in STUDIES] == ["near_and_far", "satellite"]
+    for study in STUDIES:
+        lines = [line for cell in cells(study) for line in "".join(cell["source"]).splitlines()]
+        assert len([line for line in lines if line.strip()]) <= 28
