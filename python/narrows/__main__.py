@@ -21,11 +21,21 @@ Python alone:
 """
 
 
+OF_THE_PROGRAM = frozenset("run setup check status top doctor lab demo replay senders".split())
+"""Commands that the program for Linux has beyond these: its box and its lab."""
+
+
 def main(args: list[str] | None = None) -> int:
     """Does what the arguments say, and gives the status to end with."""
     args = sys.argv[1:] if args is None else args
     if args[:1] == ["notebooks"]:
         return _notebooks(args[1:])
+    if args and args[0] in OF_THE_PROGRAM:
+        sys.stderr.write(
+            f"narrows: {args[0]} is a command of the program, which Debian's package or `make build` installs; "
+            "the Python package has those that need no box\n"
+        )
+        return 2
     # The commands stop by themselves, and keep what is finished.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stdout.flush()

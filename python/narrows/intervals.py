@@ -89,7 +89,8 @@ def ci_plot(data: DataArray, x: str, over: str = "seed", ax: Axes | None = None)
 
     sure = ci(data, over)
     if x not in sure.dims or x == "ci":
-        raise ValueError(f"x = {x!r}: no such dimension: expected {one_of(x, (str(d) for d in data.dims if d != over))}")
+        known = (str(dim) for dim in data.dims if dim != over)
+        raise ValueError(f"x = {x!r}: no such dimension: expected {one_of(x, known)}")
     if ax is None:
         ax = pyplot.subplots()[1]
     others = [dim for dim in sure.dims if dim not in (x, "ci")]

@@ -1,6 +1,8 @@
 """The command that comes with the package: the program's own, without its box."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import narrows
+from narrows.__main__ import OF_THE_PROGRAM
 
 
 def narrows_says(tmp_path, *args):
@@ -26,7 +29,7 @@ def test_the_program_is_installed_beside_python():
 def test_help_names_the_commands(tmp_path):
     done = narrows_says(tmp_path, "--help")
     assert done.returncode == 0
-    for command in ("sim", "reproduce", "league", "model", "plan", "diagnose", "notebooks"):
+    for command in ("sim", "reproduce", "league", "model", "plan", "diagnose", "explore", "notebooks"):
         assert f"\n  {command}" in done.stdout, command
     assert narrows_says(tmp_path, "--version").stdout == f"narrows {narrows.VERSION}\n"
 
@@ -112,3 +115,34 @@ def test_whoever_reads_may_have_had_enough(tmp_path):
             told.stdout.close()
             said = told.stderr.read()
         assert "Traceback" not in said and "BrokenPipe" not in said and "panicked" not in said, (args, said)
+
+
+def program():
+    """The program of this source, where it has been built since it changed."""
+    root = Path(__file__).parents[2]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    newest = max(path.stat().st_mtime for path in (root / "crates" / "cli" / "src").rglob("*.rs"))
+    built = [target / profile / "narrows" for profile in ("debug", "quick", "release")]
+    return next((path for path in built if path.exists() and path.stat().st_mtime > newest), None)
+
+
+def test_what_both_have_is_one_program(tmp_path):
+    """`pip install` and the package: each command that the package of Python has takes the same and says the same."""
+    other = program()
+    if other is None:
+        pytest.skip("no program has been built since its source changed: cargo build -p narrows-cli")
+    commands = re.findall(r"^  (\w+) ", narrows_says(tmp_path, "--help").stdout.split("Python alone")[0], re.MULTILINE)
+    ours = set(commands) - {"help"}
+    assert ours == {"sim", "reproduce", "league", "model", "plan", "diagnose", "explore"}
+    for command in ours:
+        told = subprocess.run([other, command, "--help"], capture_output=True, text=True, check=True).stdout
+        assert narrows_says(tmp_path, command, "--help").stdout == told, command
+    asked = ("model", "link", "--rate", "600kbit", "--flows", "60", "--rtt", "200ms", "--json")
+    told = subprocess.run([other, *asked], capture_output=True, text=True, check=True).stdout
+    assert narrows_says(tmp_path, *asked).stdout == told
+    # The program's other commands are named by those who look for them here.
+    others = re.findall(r"^  (\w+) ", subprocess.run([other, "--help"], capture_output=True, text=True).stdout, re.M)
+    assert set(others) - ours - {"help"} == set(OF_THE_PROGRAM)
+    for command in OF_THE_PROGRAM:
+        done = narrows_says(tmp_path, command)
+        assert done.returncode == 2 and "is a command of the program" in done.stderr, done.stderr

@@ -1,7 +1,8 @@
 //! Congestion controls and queues written in Python: classes whose objects the simulator calls.
 //!
-//! Each call takes the interpreter's lock and costs some microseconds, a hundred times what the same lines cost in
-//! Rust. The first exception ends the run: from then on nothing is called, and the run stops when it next asks.
+//! Each call takes the interpreter's lock and costs half a microsecond at least, where the same lines of Rust cost a
+//! few nanoseconds. The first exception ends the run: from then on nothing is called, and the run stops when it next
+//! asks.
 
 use std::sync::Arc;
 use std::sync::Mutex;

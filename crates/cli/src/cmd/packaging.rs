@@ -1,6 +1,8 @@
-//! Manual pages and completions, from the flags themselves.
+//! Manual pages and completions, from the flags themselves, and the pages of the documentation that a package has.
 
-use std::path::PathBuf;
+mod pages;
+
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Command;
@@ -42,6 +44,7 @@ pub fn main(args: &Args, mut command: Command) -> anyhow::Result<u8> {
     // Files: section 5.
     std::fs::write(man.join("narrows.toml.5"), settings()).with_context(cannot)?;
     page(command, "narrows").with_context(cannot)?;
+    pages::write(Path::new("docs"), &args.dir.join("doc"))?;
     Ok(SUCCESS)
 }
 
