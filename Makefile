@@ -35,7 +35,8 @@ demo: setup-build ## who stalls on a thin link, with real TLS and QUIC behind th
 deb: setup-build ## the box as a Debian package, installed in a root of its own and tried: target/debian
 	@scripts/deb
 
-release: setup-build ## packages, the static program, the source and SHA256SUMS, each tried: target/dist
+release: ## packages, the static program, the source and SHA256SUMS, each tried: target/dist
+	@scripts/setup release
 	@scripts/release
 
 # for researchers: figures

@@ -20,8 +20,17 @@ pub const RECIPES: &[Recipe] = &[
     Recipe {
         name: "static",
         who: Operators,
-        says: "the box as one program that needs no library: target/static",
+        says: "the box as one program that needs no library: target/static; for a Raspberry Pi: cargo xtask static arm64",
         commands: r#"scripts/static "$@""#,
+    },
+    Recipe {
+        name: "arm64",
+        who: Operators,
+        says: "the Debian package for arm64, tried in a virtual machine with an arm64 kernel: target/debian/arm64",
+        commands: r#"
+scripts/setup release
+scripts/deb arm64
+scripts/try-arm64 target/debian/arm64/*.deb"#,
     },
     Recipe {
         name: "container",
