@@ -11,6 +11,7 @@ use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, recvmsg, send,
     setsockopt, socket, sockopt,
 };
+use nix::sys::time::TimeValLike as _;
 
 /// Frames that a socket hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +148,7 @@ impl AsFd for PacketSocket {
 /// Nanoseconds since 1970.
 fn stamp(c: ControlMessageOwned) -> Option<i64> {
     match c {
-        ControlMessageOwned::ScmTimestampns(t) => Some(t.tv_sec() * 1_000_000_000 + t.tv_nsec()),
+        ControlMessageOwned::ScmTimestampns(t) => Some(t.num_nanoseconds()),
         _ => None,
     }
 }

@@ -30,6 +30,10 @@ use self::ring::Ring;
 pub const RECEIVING: u32 = 4096;
 /// Frames that may wait to be sent: a power of two.
 const SENDING: u32 = 2048;
+/// Offsets of these two rings in a socket's memory (linux/if_xdp.h). libc has them in the type of a machine's offsets,
+/// which holds the second one on 64-bit machines only.
+const RX_RING: i64 = 0;
+const TX_RING: i64 = 0x8000_0000;
 /// Bytes that the kernel leaves free before each frame it hands over (XDP_PACKET_HEADROOM).
 const HEADROOM: u32 = 256;
 /// An Ethernet header with two VLAN tags.
@@ -136,8 +140,8 @@ impl XdpSocket {
             Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING.cast_signed(), &at.fr, RECEIVING)?;
         let done =
             Ring::map(fd.as_fd(), libc::XDP_UMEM_PGOFF_COMPLETION_RING.cast_signed(), &at.cr, SENDING)?;
-        let receiving = Ring::map(fd.as_fd(), libc::XDP_PGOFF_RX_RING, &at.rx, RECEIVING)?;
-        let sending = Ring::map(fd.as_fd(), libc::XDP_PGOFF_TX_RING, &at.tx, SENDING)?;
+        let receiving = Ring::map(fd.as_fd(), RX_RING, &at.rx, RECEIVING)?;
+        let sending = Ring::map(fd.as_fd(), TX_RING, &at.tx, SENDING)?;
         let mut places = (0..u64::from(RECEIVING + SENDING)).map(|i| i * u64::from(chunk));
         for place in places.by_ref().take(RECEIVING as usize) {
             fill.put(place);

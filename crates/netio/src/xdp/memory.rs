@@ -34,6 +34,11 @@ impl Memory {
     #[expect(unsafe_code, reason = "mmap")]
     pub fn of_socket(fd: BorrowedFd<'_>, at: i64, bytes: usize) -> io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        #[allow(
+            clippy::useless_conversion,
+            reason = "off_t has 32 bits on some machines, where rings lie beyond it"
+        )]
+        let at = libc::off_t::try_from(at).map_err(|_| io::ErrorKind::Unsupported)?;
         // SAFETY: a new mapping where the kernel likes; nothing else points there.
         let start = unsafe { mmap(None, length, ACCESS, MapFlags::MAP_SHARED, fd.as_fd(), at)? };
         Ok(Self { start: start.cast(), bytes })
