@@ -35,6 +35,7 @@ mod case;
 pub mod inside;
 mod judge;
 mod load;
+pub mod memory;
 mod place;
 mod spinner;
 mod table;

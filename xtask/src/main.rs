@@ -42,6 +42,8 @@ enum Task {
     /// Measure costs: the part of it that runs in the guest
     #[command(hide = true)]
     CostsInside(costs::inside::Args),
+    /// Measure what a box holds in memory with 1 000 and 10 000 connections, against the bounds; needs root
+    Memory(costs::memory::Args),
     /// Digest the outputs of a fixed set of runs, or compare two digests: whether two versions behave alike
     Digest(digest::Args),
     /// Record real kernel senders, and say how well `narrows diagnose` tells why they sent again; needs root
@@ -92,6 +94,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Queues(args) => queues::run(&args),
         Task::Costs(args) => costs::run(&args),
         Task::CostsInside(args) => costs::inside::run(&args),
+        Task::Memory(args) => costs::memory::run(&args),
         Task::Performance(args) => performance::run(&args),
         Task::Digest(args) => digest::run(&args),
         Task::KernelSenders(args) => kernel_senders::run(&args),

@@ -125,25 +125,21 @@ impl Sums {
 }
 
 /// A packet socket at each end.
-struct Ends {
+pub struct Ends {
     users: OwnedFd,
     servers: OwnedFd,
     traffic: Traffic,
 }
 
 impl Ends {
-    fn open(traffic: Traffic) -> Result<Self> {
+    /// Opens the sockets; the traffic's rates say how long a burst needs.
+    pub fn open(traffic: Traffic) -> Result<Self> {
         Ok(Self { users: socket_in(Side::Users)?, servers: socket_in(Side::Servers)?, traffic })
     }
 
     /// Sends a burst, and lets as much time pass as its packets need to arrive. Returns how many they are.
-    fn send(&self, burst: &Burst) -> Result<u64> {
-        let socket = match burst.from {
-            Side::Users => &self.users,
-            Side::Servers => &self.servers,
-        };
-        let (refused, error) = mmsg::send_all(socket.as_fd(), &burst.frames);
-        ensure!(refused == 0, "{refused} frames were not taken: {error:?}");
+    pub fn send(&self, burst: &Burst) -> Result<u64> {
+        self.send_at_once(burst)?;
         let rate = match burst.from {
             Side::Users => self.traffic.up(),
             Side::Servers => self.traffic.down(),
@@ -157,6 +153,17 @@ impl Ends {
             }
         });
         Ok(burst.frames.len() as u64)
+    }
+
+    /// Sends a burst, and does not wait until its packets have arrived.
+    pub fn send_at_once(&self, burst: &Burst) -> Result<()> {
+        let socket = match burst.from {
+            Side::Users => &self.users,
+            Side::Servers => &self.servers,
+        };
+        let (refused, error) = mmsg::send_all(socket.as_fd(), &burst.frames);
+        ensure!(refused == 0, "{refused} frames were not taken: {error:?}");
+        Ok(())
     }
 }
 

@@ -84,6 +84,16 @@ impl Place {
         said[0]["stats64"]["rx"]["packets"].as_u64().context("ip -j -s link says no rx packets")
     }
 
+    /// The greatest resident size that the box has had, kB.
+    pub fn memory(&self) -> Result<u64> {
+        let running = self.running.as_ref().context("no box runs here")?;
+        let path = format!("/proc/{}/status", running.child.id());
+        let text = std::fs::read_to_string(&path).context(path)?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next()).context("no VmHWM")?;
+        number.parse().context("VmHWM")
+    }
+
     /// Number of packets from this side that the box has sent on; `None` if no box runs here.
     pub fn handled(&self, from: Side) -> Result<Option<u64>> {
         self.running.as_ref().map(|running| running.handled(from)).transpose()

@@ -260,6 +260,12 @@ done"#,
         commands: "",
     },
     Recipe {
+        name: "memory",
+        who: Contributors,
+        says: "as root: what a box holds in memory with 1 000 and 10 000 connections: cargo xtask memory PROGRAM",
+        commands: "",
+    },
+    Recipe {
         name: "costs",
         who: Contributors,
         says: "instructions a packet takes through each queue and back end; fails where ours became dearer; 4 minutes",
