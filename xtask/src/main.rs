@@ -64,6 +64,9 @@ enum Task {
     Vm(vm::Args),
     /// Try the Debian package in a virtual machine with systemd: starts, late interfaces; needs root
     Systemd(systemd::Args),
+    /// Write what a page tells people to write and to run as a script for each section
+    #[command(hide = true)]
+    Page(systemd::PageArgs),
     /// Run a program on one core and print, as JSON, what it printed, how long it took and how much memory
     #[command(hide = true)]
     Measure(peers::measure::Args),
@@ -90,6 +93,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse_from(words).task {
         Task::Vm(args) => return vm::run(&args),
         Task::Systemd(args) => return systemd::run(&args),
+        Task::Page(args) => systemd::page(&args),
         Task::Peers(args) => peers::run(&args),
         Task::Queues(args) => queues::run(&args),
         Task::Costs(args) => costs::run(&args),

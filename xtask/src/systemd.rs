@@ -29,6 +29,9 @@ pub struct Args {
     /// Profile in which it is built: quick, or small as `make release` does
     #[arg(long, default_value = "quick")]
     profile: String,
+    /// Tries the pages about hardware in place of the package: network files of each kind, and what to see afterwards
+    #[arg(long)]
+    hardware: bool,
     /// Stops after that many starts of the machine
     #[arg(long, value_name = "N", default_value_t = STARTS.len())]
     starts: usize,
@@ -63,13 +66,49 @@ const STARTS: &[Start] = &[
     Start { about: "ifupdown, removal", script: include_str!("systemd/6-ifupdown.sh"), cut: false },
 ];
 
+/// The start in which the pages about hardware are tried: each place with each way to configure a network.
+const HARDWARE: &[Start] = &[Start { about: "pages about hardware", script: HARDWARE_SCRIPT, cut: false }];
+const HARDWARE_SCRIPT: &str = concat!(include_str!("systemd/place.sh"), include_str!("systemd/hardware.sh"));
+
+/// Packages that these pages install, divided by commas.
+const HARDWARE_PACKAGES: &str = "netplan.io,dnsmasq,busybox,bridge-utils";
+
+/// Pages whose files and commands are tried, with the folder of their scripts.
+const PAGES: &[(&str, &str)] = &[
+    ("page", "docs/how-to/service.md"),
+    ("pi", "docs/how-to/raspberry-pi.md"),
+    ("hardware", "docs/how-to/hardware.md"),
+];
+
 /// Beside Debian and the packages.
 const FILES: &[(&str, &str)] = &[
     ("/root/trial/cables", include_str!("systemd/cables")),
     ("/root/trial/traffic.py", include_str!("systemd/traffic.py")),
+    ("/root/trial/places", include_str!("systemd/places")),
+    ("/root/trial/lease", include_str!("systemd/lease")),
     ("/root/trial/plugged", "eth1 eth0\n"),
     ("/etc/systemd/system/cables.service", include_str!("systemd/cables.service")),
 ];
+
+/// Arguments of `xtask page`.
+#[derive(clap::Args)]
+pub struct PageArgs {
+    /// Page of the documentation
+    page: PathBuf,
+    /// Folder for the scripts
+    out: PathBuf,
+}
+
+/// Writes a script for each section of a page.
+pub fn page(args: &PageArgs) -> anyhow::Result<()> {
+    let page = std::fs::read_to_string(&args.page).with_context(|| args.page.display().to_string())?;
+    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    for (name, script) in page::scripts(&page) {
+        let at = args.out.join(format!("{name}.sh"));
+        std::fs::write(&at, script).with_context(|| at.display().to_string())?;
+    }
+    Ok(())
+}
 
 /// Runs the task: fails if anything that was judged was wrong.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -84,10 +123,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => build(&args.profile)?,
     };
     let kernel = Kernel::of(&args.kernel)?;
-    let mut root = root::make(place, &args.suite, &kernel, &extra(place, &package)?)?;
+    let (starts, more) = if args.hardware { (HARDWARE, HARDWARE_PACKAGES) } else { (STARTS, "") };
+    let mut extra = extra(place, &package)?;
+    if args.hardware {
+        // The places have cables of their own.
+        extra.retain(|one| !one.path.ends_with("cables.service"));
+    }
+    let mut root = root::make(place, &args.suite, more, &kernel, &extra)?;
     let machine = Machine::new(kernel).memory_mib(1024);
     let mut count = Count::default();
-    for start in STARTS.iter().take(args.starts) {
+    for start in starts.iter().take(args.starts) {
         println!("== {}", start.about);
         let began = Instant::now();
         let halt = boot(&machine, &mut root, start.script, &mut count)?;
@@ -161,18 +206,19 @@ fn build(profile: &str) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8_lossy(&made.stdout).trim()))
 }
 
-/// The package, a later version of the same, the page of the how-to and what plays the network.
+/// The package, a later version of the same, the pages of the how-to and what plays the network.
 fn extra(place: &Path, package: &Path) -> anyhow::Result<Vec<Extra>> {
     let later = later(place, package)?;
     let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
-    let page = Path::new("docs/how-to/service.md");
-    let page = String::from_utf8(read(page)?).context("docs/how-to/service.md")?;
     let new = |path: &str, content: Vec<u8>| Extra { path: PathBuf::from(path), content };
     let mut all: Vec<Extra> = FILES.iter().map(|(path, text)| new(path, text.as_bytes().to_vec())).collect();
     all.push(new("/root/trial/narrows_1.deb", read(package)?));
     all.push(new("/root/trial/narrows_2.deb", read(&later)?));
-    for (name, script) in page::scripts(&page) {
-        all.push(new(&format!("/root/trial/page/{name}.sh"), script.into_bytes()));
+    for (folder, page) in PAGES {
+        let page = std::fs::read_to_string(page).with_context(|| (*page).to_owned())?;
+        for (name, script) in page::scripts(&page) {
+            all.push(new(&format!("/root/trial/{folder}/{name}.sh"), script.into_bytes()));
+        }
     }
     Ok(all)
 }
@@ -196,4 +242,40 @@ fn later(place: &Path, package: &Path) -> anyhow::Result<PathBuf> {
     std::fs::write(&control, text.join("\n") + "\n")?;
     dpkg(Command::new("dpkg-deb").args(["-Znone", "-b"]).arg(&folder).arg(&later))?;
     Ok(later)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Sections that `hardware.sh` runs, by the names that it composes.
+    #[test]
+    fn every_section_that_the_trial_runs_is_on_its_page() {
+        let mut all = BTreeMap::new();
+        for (folder, page) in PAGES {
+            let page = std::fs::read_to_string(crate::peers::programs::root().join(page)).unwrap();
+            all.extend(
+                page::scripts(&page).into_iter().map(|(name, script)| (format!("{folder}/{name}"), script)),
+            );
+        }
+        let mut wanted: Vec<String> =
+            ["pi/the-network", "pi/the-box", "pi/in-an-emergency"].map(str::to_owned).into();
+        wanted.extend(["hardware/what-a-router-needs", "hardware/access-points"].map(str::to_owned));
+        for section in ["two-ports", "one-port-and-a-switch", "behind-a-router"] {
+            for part in
+                ["with-systemd-networkd", "with-netplan", "with-ifupdown", "the-box", "in-an-emergency"]
+            {
+                wanted.push(format!("hardware/{section}.{part}"));
+            }
+        }
+        for name in wanted {
+            let script = all.get(&name).unwrap_or_else(|| panic!("no section for {name}"));
+            assert!(
+                script.contains("systemctl") || script.contains("netplan apply") || name.ends_with("points"),
+                "{name}: {script}"
+            );
+        }
+    }
 }

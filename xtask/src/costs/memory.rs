@@ -1,8 +1,8 @@
 //! `xtask memory`: what a box holds in memory with so many connections, each with packets that wait.
 //!
-//! The box stands between namespaces of this process, as in `costs`, on a link of 25 Mbit/s down. All connections open,
-//! then each gets data in turns, quicker than the link carries them, until the queue is full. The greatest resident size
-//! is the kernel's own count (`VmHWM` of `/proc/PID/status`).
+//! The box stands between namespaces of this process, as in `costs`, on a link of 25 Mbit/s down. All connections
+//! open, then each gets data in turns, quicker than the link carries them, until the queue is full. The greatest
+//! resident size is the kernel's own count (`VmHWM` of `/proc/PID/status`).
 
 use std::path::{Path, PathBuf};
 

@@ -20,7 +20,8 @@ pub const RECIPES: &[Recipe] = &[
     Recipe {
         name: "static",
         who: Operators,
-        says: "the box as one program that needs no library: target/static; for a Raspberry Pi: cargo xtask static arm64",
+        says: "the box as one program that needs no library: target/static; cargo xtask static arm64 for another \
+               processor",
         commands: r#"scripts/static "$@""#,
     },
     Recipe {

@@ -1,8 +1,10 @@
 //! The page of the how-to as scripts: what it tells people to write and to run, literally.
 
-/// A script for `sh` for each section.
+/// A script for `sh` for each section, and for each section within it under both names.
 pub fn scripts(page: &str) -> Vec<(String, String)> {
     let mut scripts: Vec<(String, String)> = Vec::new();
+    let named = |title: &str| title.to_lowercase().replace(' ', "-");
+    let mut section = String::new();
     let (mut file, mut fence) = (None, None);
     for line in page.lines() {
         match (&fence, line.strip_prefix("```")) {
@@ -29,7 +31,10 @@ pub fn scripts(page: &str) -> Vec<(String, String)> {
             }
             (None, None) => {
                 if let Some(title) = line.strip_prefix("## ") {
-                    scripts.push((title.to_lowercase().replace(' ', "-"), String::new()));
+                    section = named(title);
+                    scripts.push((section.clone(), String::new()));
+                } else if let Some(title) = line.strip_prefix("### ") {
+                    scripts.push((format!("{section}.{}", named(title)), String::new()));
                 }
                 // "`/etc/x`:" alone on its line names the file that comes next.
                 let name = line.strip_prefix("`/").and_then(|rest| rest.strip_suffix("`:"));
@@ -48,9 +53,10 @@ mod tests {
     fn a_page_becomes_files_and_commands() {
         let page = "# Title\n\n## The way\n\nText `/etc/b` is no name.\n\n`/etc/a`:\n\n```ini\nx = 1\n```\n\n\
                     ```sh\nrun it\n```\n\n\
-                    ```text\nseen\n```\n\n## More\n";
+                    ```text\nseen\n```\n\n## More\n\n### By hand\n";
         let made = scripts(page);
-        assert_eq!(made.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["the-way", "more"]);
+        let names: Vec<_> = made.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["the-way", "more", "more.by-hand"]);
         assert_eq!(
             made[0].1,
             "mkdir -p \"$(dirname /etc/a)\"\ncat > /etc/a <<'END OF FILE'\nx = 1\nEND OF FILE\nrun it\n\

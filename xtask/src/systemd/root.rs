@@ -22,11 +22,12 @@ pub struct Extra {
     pub content: Vec<u8>,
 }
 
-/// Makes the image of a Debian of this suite with the modules of this kernel.
-pub fn make(place: &Path, suite: &str, kernel: &Kernel, extra: &[Extra]) -> anyhow::Result<Root> {
-    let tree = tree(place, suite)?;
+/// Makes the image of a Debian of this suite with the modules of this kernel. `more` are further packages, divided by
+/// commas; a Debian with them is a folder of its own.
+pub fn make(place: &Path, suite: &str, more: &str, kernel: &Kernel, extra: &[Extra]) -> anyhow::Result<Root> {
+    let tree = tree(place, suite, more)?;
     modules(&tree, kernel)?;
-    for folder in ["root/trial", "etc/systemd/network", "etc/network/interfaces.d"] {
+    for folder in ["root/trial", "etc/systemd/network", "etc/network/interfaces.d", "etc/netplan"] {
         let _ = std::fs::remove_dir_all(tree.join(folder));
         std::fs::create_dir_all(tree.join(folder)).with_context(|| folder.to_owned())?;
     }
@@ -50,9 +51,11 @@ pub fn make(place: &Path, suite: &str, kernel: &Kernel, extra: &[Extra]) -> anyh
     Root::make(&tree, &place.join(format!("{suite}.ext4")), ROOM)
 }
 
-fn tree(place: &Path, suite: &str) -> anyhow::Result<PathBuf> {
-    let (tree, made) = (place.join(format!("{suite}.tree")), place.join(format!("{suite}.packages")));
-    if std::fs::read_to_string(&made).is_ok_and(|packages| packages == PACKAGES) {
+fn tree(place: &Path, suite: &str, more: &str) -> anyhow::Result<PathBuf> {
+    let packages = if more.is_empty() { PACKAGES.to_owned() } else { format!("{PACKAGES},{more}") };
+    let name = if more.is_empty() { suite.to_owned() } else { format!("{suite}-more") };
+    let (tree, made) = (place.join(format!("{name}.tree")), place.join(format!("{name}.packages")));
+    if std::fs::read_to_string(&made).is_ok_and(|made| made == packages) {
         return Ok(tree);
     }
     println!("systemd: debootstrap --variant=minbase {suite}, once");
@@ -61,7 +64,7 @@ fn tree(place: &Path, suite: &str) -> anyhow::Result<PathBuf> {
     let log = place.join("debootstrap.log");
     let out = std::fs::File::create(&log).with_context(|| log.display().to_string())?;
     let mut command = Command::new("debootstrap");
-    command.args(["--variant=minbase", &format!("--include={PACKAGES}"), suite]).arg(&tree);
+    command.args(["--variant=minbase", &format!("--include={packages}"), suite]).arg(&tree);
     command.args(mirror(suite));
     let status = command.stdout(out.try_clone()?).stderr(out).status().context("debootstrap")?;
     ensure!(status.success(), "debootstrap failed: see {}", log.display());
@@ -74,7 +77,7 @@ fn tree(place: &Path, suite: &str) -> anyhow::Result<PathBuf> {
     std::fs::write(tree.join("etc/hosts"), "127.0.0.1 localhost box\n")?;
     // No identity is asked for at the first start.
     std::fs::write(tree.join("etc/machine-id"), "0123456789abcdef0123456789abcdef\n")?;
-    std::fs::write(made, PACKAGES)?;
+    std::fs::write(made, packages)?;
     Ok(tree)
 }
 
