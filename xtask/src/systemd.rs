@@ -71,7 +71,7 @@ const HARDWARE: &[Start] = &[Start { about: "pages about hardware", script: HARD
 const HARDWARE_SCRIPT: &str = concat!(include_str!("systemd/place.sh"), include_str!("systemd/hardware.sh"));
 
 /// Packages that these pages install, divided by commas.
-const HARDWARE_PACKAGES: &str = "netplan.io,dnsmasq,busybox,bridge-utils";
+const HARDWARE_PACKAGES: &str = "netplan.io,dnsmasq,busybox,bridge-utils,ppp,pppoe";
 
 /// Pages whose files and commands are tried, with the folder of their scripts.
 const PAGES: &[(&str, &str)] = &[

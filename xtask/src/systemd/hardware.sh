@@ -12,6 +12,13 @@ for way in with-systemd-networkd with-netplan with-ifupdown; do
         place "$section, $way" "$cables" hardware "$section.$way" "$section.the-box" "$section.in-an-emergency"
     done
 done
+if modprobe pppoe 2> /run/trial.modprobe; then
+    run hardware a-modem-for-pppoe
+    for way in with-systemd-networkd with-ifupdown; do
+        place "PPPoE, $way" provider hardware "a-modem-for-pppoe.$way" a-modem-for-pppoe.the-box \
+            a-modem-for-pppoe.in-an-emergency
+    done
+else skip 'PPPoE: this kernel has no PPP (another by NARROWS_KERNELS: linux-image-amd64 has)'; fi
 clean
 sh /root/trial/places ports
 run hardware two-ports.with-systemd-networkd

@@ -6,6 +6,8 @@ chmod 755 /root/trial/lease
 run() { sh -e "/root/trial/$1/$2.sh" > "/run/trial.$2" 2>&1 || fail "the page, $2: $(tail -n 3 "/run/trial.$2")"; }
 # Whatever the last place has configured goes.
 clean() {
+    systemctl disable -q --now provider > /run/trial.clean 2>&1 || true
+    pkill pppd
     systemctl stop narrows@wan networking systemd-networkd.socket systemd-networkd > /run/trial.clean 2>&1 || true
     rm -f /etc/systemd/network/* /etc/netplan/* /run/systemd/network/* /etc/network/interfaces.d/* /run/network/ifstate*
     ip link del eth0.10 2> /run/trial.clean || true
