@@ -9,6 +9,8 @@ clean() {
     systemctl disable -q --now provider > /run/trial.clean 2>&1 || true
     pkill pppd
     systemctl stop narrows@wan networking systemd-networkd.socket systemd-networkd > /run/trial.clean 2>&1 || true
+    rm -rf /etc/systemd/system/narrows@wan.service.d
+    systemctl daemon-reload
     rm -f /etc/systemd/network/* /etc/netplan/* /run/systemd/network/* /etc/network/interfaces.d/* /run/network/ifstate*
     ip link del eth0.10 2> /run/trial.clean || true
     ip link del eth0.20 2> /run/trial.clean || true
