@@ -59,8 +59,9 @@ pub struct Point {
     pub coords: Vec<String>,
     /// Number of seeds.
     pub seeds: usize,
-    /// Least, middle and greatest of each figure; of [`Middle::Interval`] the interval's ends around the middle. A figure that half the runs or more have no number for, as no object
-    /// came to its end in them, is left out: the others are not what came of the point.
+    /// Least, middle and greatest of each figure; of [`Middle::Interval`] the interval's ends around the middle. A
+    /// figure that half the runs or more have no number for, as no object came to its end in them, is left out: the
+    /// others are not what came of the point.
     pub figures: BTreeMap<String, [f64; 3]>,
 }
 
