@@ -18,7 +18,7 @@ if modprobe pppoe 2> /run/trial.modprobe; then
         place "PPPoE, $way" provider hardware "a-modem-for-pppoe.$way" a-modem-for-pppoe.the-box \
             a-modem-for-pppoe.in-an-emergency
     done
-else skip 'PPPoE: this kernel has no PPP (another by NARROWS_KERNELS: linux-image-amd64 has)'; fi
+else skip 'PPPoE: this kernel has no PPP'; fi
 clean
 sh /root/trial/places ports
 run hardware two-ports.with-systemd-networkd
