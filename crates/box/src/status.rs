@@ -176,7 +176,7 @@ mod tests {
             follows: Some(FollowReport {
                 rate_bps: 640_000,
                 found_bps: Some(640_000),
-                place: None,
+                side: None,
                 phase: FollowPhase::Searching,
                 base: Some(ms(40)),
                 late: Duration::from_micros(1500),

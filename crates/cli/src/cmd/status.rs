@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::bail;
 use narrows_box::{self as live, DirectionStatus, Status};
-use narrows_qdisc::follow::LinkPlace;
 use narrows_qdisc::{AdmissionReport, ClassReport, Reason};
 
 use super::bits;
@@ -182,11 +181,7 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
     let Some(f) = &now.report.follows else { return rows };
     let base = f.base.map_or("unknown".to_owned(), |t| format!("{:.0} ms", t.as_secs_f64() * 1e3));
     let rate = f.found_bps.map_or("unknown".to_owned(), |bps| bits(bps as f64));
-    let side = match f.place {
-        Some(LinkPlace::Before) => ", before the box",
-        Some(LinkPlace::Behind) => ", behind the box",
-        _ => "",
-    };
+    let side = f.side.map_or_else(String::new, |side| format!(", {} the box", side.name()));
     let under_way = format!("{:.1} of {:.1} kB", kilobytes(f.in_flight), kilobytes(f.window));
     rows.extend([
         ("rate found", format!("{rate} ({}{side})", f.phase.name())),

@@ -20,12 +20,13 @@ use narrows_wire::{FlowKey, Header};
 
 use super::PACKET;
 use super::clocks::Clocks;
-use super::config::{FollowConfig, LinkPlace};
+use super::config::FollowConfig;
 use super::departure_times::{DepartureTimes, LOST_AFTER};
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
 use super::report::{FollowPhase, FollowReport, FollowSignals};
 use super::round_trips::RoundTrips;
+use super::sides::LinkSide;
 
 /// Time without evidence of the queue after which the link cannot bound what leaves.
 const FORGOTTEN: Duration = Duration::from_secs(30);
@@ -253,7 +254,7 @@ impl Before {
             in_flight: self.outside.bytes() as u64,
             window: self.window() as u64,
             lost: 0,
-            place: Some(LinkPlace::Before),
+            side: Some(LinkSide::Before),
             signals: Some(self.signals),
         }
     }

@@ -8,10 +8,8 @@ use narrows_units::{Duration, Rate};
 use crate::keys::{choices, keys};
 use crate::{SettingError, Settings};
 
-/// Place of the link whose rate is followed.
+/// Setting of the place of the link whose rate is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum LinkPlace {
     /// Packets enter it after they leave the box: a modem for what goes up.
     Behind,

@@ -9,13 +9,14 @@ use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
 use super::PACKET;
-use super::config::{FollowConfig, LinkPlace};
+use super::config::FollowConfig;
 use super::departure_times::{DepartureTimes, LOST_AFTER, LOST_AT_MOST};
 use super::echoes::{Echo, Echoes};
 use super::forecast::{Crossing, Forecast, Room};
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate};
 use super::report::{FollowPhase, FollowReport};
+use super::sides::LinkSide;
 
 /// Time without news after which the rate is no longer believed.
 const FORGOTTEN: Duration = Duration::from_secs(30);
@@ -178,7 +179,7 @@ impl Control {
             in_flight: self.transit.in_flight(),
             window: self.window as u64,
             lost: self.echoes.sent_again(),
-            place: Some(LinkPlace::Behind),
+            side: Some(LinkSide::Behind),
             signals: None,
         }
     }

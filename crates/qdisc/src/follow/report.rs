@@ -2,7 +2,7 @@
 
 use narrows_units::Duration;
 
-use super::config::LinkPlace;
+use super::sides::LinkSide;
 
 /// Cause by which the packets that leave are bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum FollowPhase {
     /// Nothing waits here: nothing is changed.
     #[default]
     Idle,
-    /// No queue stands on either side yet: the place of the slow link is not known.
+    /// No queue stands on either side yet: the side of the slow link is not known.
     Finding,
     /// The link has not been full yet: twice as much is tried in each round trip.
     Searching,
@@ -120,9 +120,9 @@ pub struct FollowReport {
     /// Rate of the link as found; `None` before the first round trip; bit/s.
     #[cfg_attr(feature = "serde", serde(rename = "rate_bps"))]
     pub found_bps: Option<u64>,
-    /// Place of the link; `None` while it is not known.
+    /// Side of the box on which the link lies; `None` while it is not known.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
-    pub place: Option<LinkPlace>,
+    pub side: Option<LinkSide>,
     /// Cause by which the packets that leave are bounded.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub phase: FollowPhase,

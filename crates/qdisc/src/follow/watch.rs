@@ -6,10 +6,8 @@
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::Header;
 
-use super::before::Before;
-use super::config::{FollowConfig, LinkPlace};
-use super::control::Control;
-use super::standing::Waits;
+use super::config::FollowConfig;
+use super::sides::{BySide, LinkSide, Sides, Waits};
 
 /// A second of one direction, as it showed at one point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,10 +16,10 @@ pub struct LinkSecond {
     pub at: u64,
     /// Bytes that passed.
     pub passed: Bytes,
-    /// Shortest wait before the point, and behind it, of the packets that told.
-    pub waits: [Option<Duration>; 2],
+    /// Shortest wait on each side, of the packets that told.
+    pub waits: BySide<Option<Duration>>,
     /// Side on which a queue stood.
-    pub full: Option<LinkPlace>,
+    pub full: Option<LinkSide>,
     /// Rate of the link on that side; not told of a link behind the point that loses packets: what is acknowledged
     /// there is not all that it carries.
     pub rate: Option<Rate>,
@@ -33,16 +31,13 @@ const SENT_FOR_AGAIN: u64 = 50;
 /// Observer of one direction of a link.
 #[derive(Debug)]
 pub struct LinkWatch {
-    target: Duration,
-    before: Before,
-    behind: Control,
-    /// Waits in this second, before the point and behind it.
-    waits: [Waits; 2],
-    /// Packets that have passed in this second, and those sent again before it.
+    sides: Sides,
+    from: Option<Instant>,
+    /// The second that has begun: its number and its bytes, waits and packets in it, and packets sent again before it.
+    now: LinkSecond,
+    waits: BySide<Waits>,
     packets: u64,
     again: u64,
-    from: Option<Instant>,
-    now: LinkSecond,
     seconds: Vec<LinkSecond>,
 }
 
@@ -50,19 +45,13 @@ impl LinkWatch {
     /// An observer of a link of which nothing is known. `seed` keys the hashes.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let config = FollowConfig::default();
-        let (mut before, mut behind) = (Before::new(config, seed), Control::new(config, seed));
-        before.look_on(true);
-        behind.look_on(true);
         Self {
-            target: config.target,
-            before,
-            behind,
-            waits: [Waits::default(); 2],
-            packets: 0,
-            again: 0,
+            sides: Sides::new(FollowConfig::default(), seed),
             from: None,
             now: LinkSecond::default(),
+            waits: BySide::default(),
+            packets: 0,
+            again: 0,
             seconds: Vec::new(),
         }
     }
@@ -72,22 +61,19 @@ impl LinkWatch {
         self.tick(now);
         self.now.passed += bytes;
         self.packets += 1;
-        if self.before.arrives(now, header, bytes.get()) {
-            self.waits[0].note(self.before.late());
+        if let Some(late) = self.sides.arrives(now, header, bytes.get()) {
+            self.waits.before.note(late);
         }
         // Packets leave as they come: nothing waits at the point.
-        self.behind.keep_up(now, bytes.get());
-        self.before.keep_up(now, bytes.get());
-        self.behind.departs(now, header, bytes.get(), true);
-        self.before.departs(now, header, bytes.get(), true);
+        self.sides.make_room(now, bytes.get());
+        self.sides.departs(now, header, bytes.get(), true);
     }
 
     /// Notes a packet of the other direction.
     pub fn returns(&mut self, now: Instant, header: &Header) {
         self.tick(now);
-        self.before.returns(now, header);
-        if self.behind.returns(now, header) {
-            self.waits[1].note(self.behind.late());
+        if let Some(late) = self.sides.returns(now, header) {
+            self.waits.behind.note(late);
         }
     }
 
@@ -112,18 +98,16 @@ impl LinkWatch {
         let second = core::mem::take(&mut self.now);
         let waits = core::mem::take(&mut self.waits);
         let packets = core::mem::take(&mut self.packets);
-        let again = self.behind.sent_again() - core::mem::replace(&mut self.again, self.behind.sent_again());
+        let sent_again = self.sides.sent_again();
+        let again = sent_again - core::mem::replace(&mut self.again, sent_again);
         if packets == 0 {
             return;
         }
-        let rates = [self.before.rate(), self.behind.rate()];
-        let longest = usize::from(waits[1].shortest() > waits[0].shortest());
-        let full = waits[longest].stand(self.target, rates[longest]);
-        self.seconds.push(LinkSecond {
-            waits: waits.map(|waits| waits.shortest()),
-            full: full.then_some([LinkPlace::Before, LinkPlace::Behind][longest]),
-            rate: (full && (longest == 0 || again * SENT_FOR_AGAIN <= packets)).then_some(rates[longest]),
-            ..second
-        });
+        let shortest = BySide { before: waits.before.shortest(), behind: waits.behind.shortest() };
+        let side = if shortest.behind > shortest.before { LinkSide::Behind } else { LinkSide::Before };
+        let full = self.sides.stands(side, &waits[side]).then_some(side);
+        let told = full.filter(|side| *side == LinkSide::Before || again * SENT_FOR_AGAIN <= packets);
+        let rate = told.map(|side| self.sides.rate(side));
+        self.seconds.push(LinkSecond { waits: shortest, full, rate, ..second });
     }
 }

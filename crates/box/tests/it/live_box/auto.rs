@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use narrows_box::Status;
-use narrows_qdisc::follow::LinkPlace;
+use narrows_qdisc::follow::LinkSide;
 use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
@@ -95,7 +95,7 @@ fn the_rate_of_a_dish_is_found_by_what_arrives_and_its_queue_stands_in_the_box()
     let waits = |s: &Status| s.down.report.backlog.packets > 0;
     let status = running.wait_for("packets wait in the box", waits);
     let follows = status.down.report.follows.unwrap();
-    assert_eq!(follows.place, Some(LinkPlace::Before));
+    assert_eq!(follows.side, Some(LinkSide::Before));
     let signals = follows.signals.unwrap();
     assert!(signals.round_trips > 0 && signals.clocks > 0, "{signals:?}");
     let usually = BEFORE.usually(&world);

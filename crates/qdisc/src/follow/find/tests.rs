@@ -16,8 +16,8 @@ fn bound(kbps: u64) -> Duration {
     Rate::from_kbps(kbps).time_to_send(Bytes(6000)) + Duration::from_millis(150)
 }
 
-fn place(path: &Path, at: Instant) -> Option<LinkPlace> {
-    path.shaper.belief(at).place
+fn side(path: &Path, at: Instant) -> Option<LinkSide> {
+    path.shaper.belief(at).side
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_link_before_the_box_is_found() {
     for (kbps, window) in [(64, 8), (256, 10), (1_000, 40), (5_000, 60), (20_000, 100)] {
         let mut path = Path::with("", 6, window, near_and_far);
         path.run(ms(60_000), false, constant(kbps));
-        assert_eq!(place(&path, ms(60_000)), Some(LinkPlace::Before), "{kbps} kbit/s");
+        assert_eq!(side(&path, ms(60_000)), Some(LinkSide::Before), "{kbps} kbit/s");
         let told = path.told(ms(60_000));
         assert!((kbps * 93..=kbps * 107).contains(&(told * 100)), "{kbps} kbit/s: told {told}");
         path.run(ms(90_000), false, constant(kbps));
@@ -47,7 +47,7 @@ fn a_link_behind_the_box_is_found() {
     for (kbps, window, behind) in links {
         let mut path = Path::with("", 6, window, near_and_far).and(behind);
         path.run(ms(60_000), false, constant(100_000));
-        assert_eq!(place(&path, ms(60_000)), Some(LinkPlace::Behind), "{kbps} kbit/s");
+        assert_eq!(side(&path, ms(60_000)), Some(LinkSide::Behind), "{kbps} kbit/s");
         let told = path.told(ms(60_000));
         assert!((kbps * 93..=kbps * 107).contains(&(told * 100)), "{kbps} kbit/s: told {told}");
         path.run(ms(90_000), false, constant(100_000));
@@ -66,9 +66,9 @@ fn a_slow_link_that_has_moved_is_followed() {
     let before = |from| if from < ms(60_000) { slow::<5_000>(from, from) } else { slow::<1_000>(from, from) };
     let mut path = Path::with("", 6, 60, near_and_far).and(behind);
     path.run(ms(60_000), false, before);
-    assert_eq!(place(&path, ms(60_000)), Some(LinkPlace::Behind));
+    assert_eq!(side(&path, ms(60_000)), Some(LinkSide::Behind));
     path.run(ms(80_000), false, before);
-    assert_eq!(place(&path, ms(80_000)), Some(LinkPlace::Before));
+    assert_eq!(side(&path, ms(80_000)), Some(LinkSide::Before));
     path.run(ms(120_000), false, before);
     let (carried, wait) = path.came(ms(90_000), ms(120_000));
     assert!(carried >= 900 && wait <= bound(1_000), "{carried} kbit/s, {wait}");
@@ -81,7 +81,7 @@ fn where_no_queue_stands_nothing_is_held_back() {
     let mut path = Path::with("", 1, 2, far).and(slow::<20_000>);
     path.run(ms(20_000), false, constant(20_000));
     let report = path.shaper.belief(ms(20_000));
-    assert_eq!((report.place, report.phase), (None, FollowPhase::Finding));
+    assert_eq!((report.side, report.phase), (None, FollowPhase::Finding));
     let waited = path.left.iter().zip(&path.came).map(|(left, came)| left.0.since(came.0)).max().unwrap();
     assert_eq!(waited, Duration::ZERO);
 }
@@ -94,11 +94,11 @@ fn bursts_behind_the_box_are_no_queue() {
     }
     let mut path = Path::with("", 6, 4, near_and_far).and(behind);
     path.run(ms(60_000), false, constant(50_000));
-    assert_eq!(place(&path, ms(60_000)), None);
+    assert_eq!(side(&path, ms(60_000)), None);
     // A dish that is slow besides is found.
     let mut path = Path::with("", 6, 40, near_and_far).and(behind);
     path.run(ms(60_000), false, constant(1_000));
-    assert_eq!(place(&path, ms(60_000)), Some(LinkPlace::Before));
+    assert_eq!(side(&path, ms(60_000)), Some(LinkSide::Before));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn asked_oftener_it_says_the_same() {
 fn a_packet_leaves_each_second_while_a_full_link_empties() {
     let mut path = Path::with("", 6, 100, near_and_far).and(slow::<1_000>);
     path.run(ms(40_000), false, constant(100_000));
-    assert_eq!(place(&path, ms(40_000)), Some(LinkPlace::Behind));
+    assert_eq!(side(&path, ms(40_000)), Some(LinkSide::Behind));
     let gap = path.left.windows(2).map(|pair| pair[1].0.since(pair[0].0)).max().unwrap();
     assert!((ms(900)..=ms(1_100)).contains(&(Instant::ZERO + gap)), "{gap}");
     let (_, wait) = carried(&path.crossed, ms(20_000), ms(40_000));

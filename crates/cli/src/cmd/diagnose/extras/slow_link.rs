@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use narrows_plot::{Chart, Line, Panel, chart_svg, quantile};
-use narrows_qdisc::follow::{LinkPlace, LinkSecond, LinkWatch};
+use narrows_qdisc::follow::{BySide, LinkSecond, LinkSide, LinkWatch};
 use narrows_units::Instant;
 use narrows_wire::Header;
 use serde_json::{Value, json};
@@ -17,12 +17,16 @@ const POINTS: usize = 300;
 /// Seconds that a link has to be full for, before its rate is told.
 const LEAST_FULL: usize = 3;
 
+/// Explanation below the picture's title.
+const FULL: &str = "a link is full in a second in which every packet that told had waited; bars: least and greatest \
+                    of the seconds that a point stands for";
+
 /// Observers of both directions of a link, and the file of the picture.
 #[derive(Debug)]
 pub struct SlowLink {
     picture: PathBuf,
-    /// To the users, and from them.
-    ways: [LinkWatch; 2],
+    to_users: LinkWatch,
+    from_users: LinkWatch,
 }
 
 /// A direction, second by second.
@@ -33,23 +37,22 @@ struct Way {
 
 impl SlowLink {
     pub fn new(picture: PathBuf) -> Self {
-        Self { picture, ways: [LinkWatch::new(1), LinkWatch::new(2)] }
+        Self { picture, to_users: LinkWatch::new(1), from_users: LinkWatch::new(2) }
     }
 
     /// Notes a packet. The end with the lower port is taken to be the server.
     pub fn packet(&mut self, at: Instant, header: &Header) {
-        let [down, up] = &mut self.ways;
-        let (this, other) = if header.key.sport <= header.key.dport { (down, up) } else { (up, down) };
+        let Self { to_users, from_users, .. } = self;
+        let from_server = header.key.sport <= header.key.dport;
+        let (this, other) = if from_server { (to_users, from_users) } else { (from_users, to_users) };
         this.passes(at, header, header.len);
         other.returns(at, header);
     }
 
     /// Draws the picture of the capture with this name. Returns lines for the page and a member of the JSON object.
     pub fn finish(self, name: &str) -> anyhow::Result<(String, Value)> {
-        let names = ["to the users", "from the users"];
-        let ways: Vec<Way> = names
+        let ways: Vec<Way> = [("to the users", self.to_users), ("from the users", self.from_users)]
             .into_iter()
-            .zip(self.ways)
             .map(|(name, watch)| Way { name, seconds: watch.finish() })
             .filter(|way| !way.seconds.is_empty())
             .collect();
@@ -63,10 +66,7 @@ impl SlowLink {
 fn save(name: &str, ways: &[Way], picture: &Path) -> anyhow::Result<()> {
     let chart = Chart {
         title: format!("The slow link of {name}"),
-        subtitle:
-            "a link is full in a second in which every packet that told had waited; bars: least and greatest \
-                   of the seconds that a point stands for"
-                .to_owned(),
+        subtitle: FULL.to_owned(),
         panels: ways.iter().flat_map(Way::panels).collect(),
     };
     narrows_plot::save_as(&chart_svg(&chart), picture)
@@ -78,11 +78,15 @@ impl Way {
         self.seconds.iter().filter(|second| second.full.is_some())
     }
 
-    /// Length from the first to the last second, and how often a queue stood before the point and behind it.
-    fn spans(&self) -> (u64, [usize; 2]) {
-        let length = self.seconds.last().map_or(0, |last| last.at + 1);
-        let on = |place| self.full().filter(|second| second.full == Some(place)).count();
-        (length, [on(LinkPlace::Before), on(LinkPlace::Behind)])
+    /// Length from the first to the last second.
+    fn length_s(&self) -> u64 {
+        self.seconds.last().map_or(0, |last| last.at + 1)
+    }
+
+    /// Seconds in which a queue stood on each side.
+    fn full_s(&self) -> BySide<usize> {
+        let on = |side| self.full().filter(|second| second.full == Some(side)).count();
+        BySide { before: on(LinkSide::Before), behind: on(LinkSide::Behind) }
     }
 
     /// Quantiles of a quantity of the seconds in which the link was full.
@@ -100,14 +104,12 @@ impl Way {
 
     /// Shortest waits of the seconds in which the link was full, on the side where it was: median, p95, longest.
     fn waits(&self) -> [f64; 3] {
-        let of = |second: &LinkSecond| {
-            second.waits[usize::from(second.full == Some(LinkPlace::Behind))].map(|wait| wait.as_secs_f64())
-        };
+        let of = |second: &LinkSecond| second.waits[second.full?].map(|wait| wait.as_secs_f64());
         self.quantiles(of, [0.5, 0.95, 1.0])
     }
 
     fn line(&self) -> String {
-        let (length, [before, behind]) = self.spans();
+        let (length, BySide { before, behind }) = (self.length_s(), self.full_s());
         if before + behind < LEAST_FULL {
             return format!(
                 "  {}: never full for long in {length} s, so nothing tells its rate\n",
@@ -134,7 +136,7 @@ impl Way {
     }
 
     fn json(&self) -> Value {
-        let (length, [before, behind]) = self.spans();
+        let (length, BySide { before, behind }) = (self.length_s(), self.full_s());
         let [wait, long, longest] = self.waits();
         let told = before + behind >= LEAST_FULL;
         let rates = self.rates().filter(|_| told);
@@ -147,16 +149,17 @@ impl Way {
             "seconds": self.seconds.iter().map(|second| json!({
                 "at_s": second.at,
                 "passed_bps": second.passed.get() * 8,
-                "full": second.full.map(|place| if place == LinkPlace::Before { "before" } else { "behind" }),
+                "full": second.full.map(LinkSide::name),
                 "rate_bps": second.rate.map(|rate| rate.as_bps()),
-                "wait_before_s": second.waits[0].map(|wait| wait.as_secs_f64()),
-                "wait_behind_s": second.waits[1].map(|wait| wait.as_secs_f64()),
+                "wait_before_s": second.waits.before.map(|wait| wait.as_secs_f64()),
+                "wait_behind_s": second.waits.behind.map(|wait| wait.as_secs_f64()),
             })).collect::<Vec<_>>(),
         })
     }
 
     fn panels(&self) -> [Panel; 2] {
-        let wait = |side: usize| move |second: &LinkSecond| second.waits[side].map(|wait| wait.as_secs_f64());
+        let wait =
+            |side: LinkSide| move |second: &LinkSecond| second.waits[side].map(|wait| wait.as_secs_f64());
         let panel = |title: &str, y_name: &str, lines| Panel {
             title: format!("{}: {title}", self.name),
             x_name: super::TIME.to_owned(),
@@ -178,15 +181,17 @@ impl Way {
             panel(
                 "shortest wait in a second",
                 "s",
-                vec![self.drawn("before this point", wait(0)), self.drawn("behind this point", wait(1))],
+                vec![
+                    self.drawn("before this point", wait(LinkSide::Before)),
+                    self.drawn("behind this point", wait(LinkSide::Behind)),
+                ],
             ),
         ]
     }
 
     /// A line of this quantity: the least, the median and the greatest of the seconds that a point stands for.
     fn drawn(&self, name: &str, of: impl Fn(&LinkSecond) -> Option<f64>) -> Line {
-        let length = self.seconds.last().map_or(1, |last| last.at + 1);
-        let each = length.div_ceil(POINTS as u64).max(1);
+        let each = self.length_s().div_ceil(POINTS as u64).max(1);
         let mut points: Vec<(u64, Vec<f64>)> = Vec::new();
         for (second, value) in self.seconds.iter().filter_map(|second| Some((second, of(second)?))) {
             let at = second.at / each;
