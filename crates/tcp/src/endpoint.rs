@@ -87,7 +87,7 @@ enum State {
     Failed,
 }
 
-/// Whether the peer's FIN has come in order, and then whether before ours was sent.
+/// FIN of the peer: awaited, or come in order, before ours was sent or after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeerFin {
     /// No FIN has come.
@@ -108,7 +108,7 @@ enum PeerFin {
 #[repr(C)]
 pub struct Endpoint {
     state: State,
-    /// Whether the peer's FIN has come, and which of the two was first.
+    /// FIN of the peer, and which of the two was first.
     peer_fin: PeerFin,
     /// The peer's SYN, ns-2's packet 0, is not acknowledged yet.
     owes_answer: bool,

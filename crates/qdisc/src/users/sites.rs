@@ -33,7 +33,7 @@ pub enum Standing {
 /// Place of a site among those that are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stands {
-    /// None: no user of the site waits, or all who do wait for sites below it.
+    /// Stands nowhere: no user of the site waits, or all who do wait for sites below it.
     #[default]
     Idle,
     /// Among those that are looked at by time, with its own time.

@@ -357,7 +357,7 @@ impl<'a> Host<'a> {
                 TcpOption::Sack(blocks) => sack.clone_from(blocks),
                 TcpOption::Mss(n) => mss = Some(*n),
                 TcpOption::Scale(n) => scale = Some(*n),
-                // Both ends have the same settings for SACK.
+                // SACK is in the settings, which both ends have in common.
                 TcpOption::SackOk => {}
                 TcpOption::Other(name) => return Err(format!("unknown option {name}")),
             }
