@@ -1,5 +1,5 @@
 # In the arm64 machine of scripts/try-arm64: the package to its first verdict, then the page about the Raspberry Pi, as it
-# is written. PASS, FAIL and SKIP begin what is judged.
+# is written. PASS, FAIL and SKIP begin what is judged. Paths are those of the machine, whose files are in memory.
 cd /root/trial || exit
 . ./lib.sh
 . ./place.sh
@@ -18,7 +18,7 @@ place 'a Raspberry Pi' modem pi the-network the-box in-an-emergency
 cat /run/trial.the-box
 narrows run --config /etc/narrows/wan.toml >/tmp/box 2>&1 &
 box=$!
-within 10 running
+judge 'the box runs, started by hand' within 10 running
 serve
 download 2000000
 note "2 MB: $intact, $kbits kbit/s"

@@ -71,5 +71,11 @@ fn measure(flows: u32, program: &Path) -> Result<(u64, u64)> {
             ends.send_at_once(burst)?;
         }
     }
-    Ok((opened, place.memory()?))
+    let full = place.memory()?;
+    let handled = place.handled(Side::Servers)?.unwrap_or(0);
+    ensure!(
+        handled >= u64::from(flows),
+        "of {flows} connections the box sent {handled} packets to the users"
+    );
+    Ok((opened, full))
 }

@@ -23,4 +23,4 @@ clean
 sh /root/trial/places ports
 run hardware two-ports.with-systemd-networkd
 run hardware access-points
-judge 'access points: connections share the link' grep -q 'taq:share=flow' /etc/narrows/wan.toml
+judge 'access points: connections share the link' grep -q '^down: .* by taq:share=flow;' /run/trial.access-points

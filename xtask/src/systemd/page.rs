@@ -1,4 +1,4 @@
-//! The page of the how-to as scripts: what it tells people to write and to run, literally.
+//! A page of the how-to as scripts: what it tells people to write and to run, literally.
 
 /// A script for `sh` for each section, and for each section within it under both names.
 pub fn scripts(page: &str) -> Vec<(String, String)> {
