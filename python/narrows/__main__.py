@@ -51,12 +51,12 @@ def main(args: list[str] | None = None) -> int:
 
 
 def _say(text: str, stream: TextIO = sys.stdout) -> None:
-    """Writes. Whoever reads may have had enough (``| head``): that is no error."""
+    """Writes ``text``; a reader that has left, as ``head`` does, is no error."""
     try:
         stream.write(text)
         stream.flush()
     except BrokenPipeError:
-        # What is left in the stream goes nowhere at the end, in place of a second exception there.
+        # Python flushes the stream again when it ends, and would raise the exception there a second time.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -48,9 +48,9 @@ def ci(data: Data, over: str = "seed") -> Data:
         raise ValueError(f"over = {over!r}: no such dimension: expected {one_of(over, map(str, data.dims))}")
     figures: Any = data
     mean, deviation = figures.mean(over, keep_attrs=True), figures.std(over, ddof=1)
-    # One factor for each number of seeds that there is.
-    counts = range(2, int(figures.sizes[over]) + 1)
-    factors = np.array([np.nan, np.nan, *(_native.students_95(n - 1) / n**0.5 for n in counts)])
+    # A factor for each number of seeds that may have a value, from none on.
+    counts = range(1, int(figures.sizes[over]) + 1)
+    factors = np.array([np.nan, *(_native.students_95(n - 1) / n**0.5 for n in counts)])
     half = deviation * xarray.apply_ufunc(lambda n: factors[n], figures.notnull().sum(over).astype(int))
     parts = [mean, mean - half, mean + half]
     labels = xarray.DataArray(["mean", "low", "high"], dims="ci", name="ci")
@@ -64,9 +64,9 @@ def ci_table(data: DataArray, over: str = "seed") -> Any:
     The last dimension stands in columns, the others in rows.
     """
     sure = ci(data, over)
-    ends = zip(sure.sel(ci="mean").values.ravel(), sure.sel(ci="high").values.ravel())
-    words = np.array([number(m) if np.isnan(h) else f"{number(m)} ±{h - m:.2g}" for m, h in map(_floats, ends)])
-    mean = sure.sel(ci="mean", drop=True)
+    mean, high = sure.sel(ci="mean", drop=True), sure.sel(ci="high", drop=True)
+    ends = zip(mean.values.ravel().tolist(), high.values.ravel().tolist())
+    words = np.array([number(m) if np.isnan(h) else f"{number(m)} ±{h - m:.2g}" for m, h in ends])
     told: Any = mean.copy(data=words.reshape(mean.shape).astype(object))
     if told.ndim == 1:
         return told.to_series().to_frame(str(data.name))
@@ -107,7 +107,3 @@ def ci_plot(data: DataArray, x: str, over: str = "seed", ax: Axes | None = None)
     if others:
         ax.legend()
     return ax
-
-
-def _floats(pair: tuple[Any, Any]) -> tuple[float, float]:
-    return float(pair[0]), float(pair[1])

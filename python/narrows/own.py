@@ -60,6 +60,7 @@ PLACES = frozenset(
 _brought: list[Callable[[], Any]] = []
 """Classes that this process has run; a place in the list is the number by which a scenario's text has the class."""
 _MOST = 2**16
+"""Numbers that a scenario's text can have: they are of 16 bits."""
 
 
 def is_part(value: object) -> bool:
@@ -87,15 +88,6 @@ def brought() -> list[Callable[[], Any]]:
     return list(_brought)
 
 
-def numbered(value: Any, key: str) -> Any:
-    """``value`` of the dotted ``key``, with numbers in place of classes where classes may stand."""
-    if key.rpartition(".")[2] not in PLACES:
-        return value
-    if isinstance(value, (list, tuple)):
-        return [numbered(one, key) for one in value]
-    return number(value) if is_part(value) else value
-
-
 def refuse_in_file(table: Mapping[str, Any], path: str = "") -> None:
     """Refuses a class in what is to become a file."""
     for key, value in table.items():
@@ -114,12 +106,12 @@ def text_of(table: Mapping[str, Any]) -> str:
 
 
 def within(value: Any, key: str = "") -> Any:
-    """:func:`numbered` of a value and of all that is in it."""
+    """``value`` of the dotted ``key``, with numbers in place of classes where classes may stand, at any depth."""
     if isinstance(value, Mapping):
         return {name: within(one, name if isinstance(name, str) else "") for name, one in value.items()}
-    if isinstance(value, (list, tuple)) and key.rpartition(".")[2] not in PLACES:
+    if isinstance(value, (list, tuple)):
         return [within(one, key) for one in value]
-    return numbered(value, key)
+    return number(value) if key.rpartition(".")[2] in PLACES and is_part(value) else value
 
 
 def shown(coords: Mapping[str, str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ def test_of_a_figure():
 
 
 def test_seeds_without_a_number_are_left_out():
-    # Of 1 and 3: mean 2, standard deviation sqrt(2), t = 12.706: 12.706 on either side.
+    # Values 1 and 3 have mean 2, standard deviation sqrt(2) and t = 12.706: the interval is 12.706 to either side.
     sure = narrows.ci(FIGURE.where(FIGURE.seed != 2))
     np.testing.assert_allclose(sure.sel(queue="a"), [2, 2 - 12.706, 2 + 12.706], rtol=1e-4)
     alone = narrows.ci(FIGURE.where(FIGURE.seed == 2))

@@ -36,7 +36,7 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     assert drawn.axes
     plt.close("all")
     if path.stem == "near_and_far":
-        # What its words say: near gains by drop-tail, and TAQ's ratio is one within its interval.
+        # The notebook's words hold: near gains by drop-tail, TAQ's ratio is about 1, the model's loss about the run's.
         sure = narrows.ci(names["ratio"])
         assert (sure.sel(discipline="fifo:20", ci="low") > 1.2).all()
         assert (abs(sure.sel(discipline="taq", ci="mean") - 1) < 0.01).all()

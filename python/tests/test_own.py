@@ -1,23 +1,17 @@
 """Congestion controls and queues written in Python run in the simulator, and do what the same lines of Rust do."""
 
+import dataclasses
 import functools
 import inspect
 from collections import deque
 
+import few
 import pytest
 
 import narrows
 from narrows import own
 
-FEW = narrows.Scenario(
-    name="few",
-    rate="600kbit",
-    rtt="200ms",
-    mtu=500,
-    duration="60s",
-    discipline="fifo:15",
-    traffic=[narrows.Long(flows=12)],
-)
+FEW = dataclasses.replace(few.FEW, duration="60s", discipline="fifo:15", traffic=[narrows.Long(flows=12)])
 
 
 class Aimd:

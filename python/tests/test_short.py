@@ -126,7 +126,7 @@ def test_bare_numbers_are_seconds_and_bits_per_second(experiments):
     named = experiments / "initial-spreading" / "fig13-sizes.toml"
     assert {point.coords["rtt"] for point in narrows.expand(narrows.Scenario.from_toml(named))} == {"50", "100", "200"}
     assert "rtt" not in narrows.expand(named, {"rtt": 50})[0].coords
-    # What is no time is refused as it was written.
+    # A value that is no time is refused in the words in which it was written.
     for value in (-1, float("nan"), True):
         with pytest.raises(narrows.ScenarioError, match="duration = (-1|nan|true): expected a time"):
             narrows.run(FEW, set={"duration": value})

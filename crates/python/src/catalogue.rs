@@ -33,10 +33,10 @@ pub(crate) fn figure_names(
     py.detach(named).map_err(|e| error::scenario(py, &e))
 }
 
-/// Quantile of Student's distribution for 95 % intervals.
+/// Quantile of Student's distribution for 95 % intervals; NaN without a degree of freedom.
 #[pyfunction]
-pub(crate) fn students_95(degrees: usize) -> Option<f64> {
-    narrows_runner::students_95(degrees)
+pub(crate) fn students_95(degrees: usize) -> f64 {
+    narrows_runner::students_95(degrees).unwrap_or(f64::NAN)
 }
 
 /// The pages of the reference that list them, in Markdown.

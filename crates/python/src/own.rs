@@ -4,9 +4,8 @@
 //! few nanoseconds. The first exception ends the run: from then on nothing is called, and the run stops when it next
 //! asks.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use narrows_qdisc::ShaperConfig;
 use narrows_sim::{Fate, MakeControl, Own, OwnQueue};
@@ -17,7 +16,6 @@ use narrows_wire::{Flags, Header, Proto};
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 /// The window of a connection, in segments.
 #[pyclass(module = "narrows.own")]
@@ -90,21 +88,17 @@ pub(crate) struct Delivery {
 
 /// First exception of a run's own parts; once there is one, nothing of Python's is called.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failure(Arc<(AtomicBool, Mutex<Option<PyErr>>)>);
+pub(crate) struct Failure(Arc<OnceLock<PyErr>>);
 
 impl Failure {
     pub(crate) fn is_there(&self) -> bool {
-        self.0.0.load(Ordering::Relaxed)
+        self.0.get().is_some()
     }
-    pub(crate) fn take(&self) -> Option<PyErr> {
-        self.0.1.lock().ok()?.take()
+    pub(crate) fn exception(&self, py: Python<'_>) -> Option<PyErr> {
+        self.0.get().map(|why| why.clone_ref(py))
     }
     fn keep(&self, why: PyErr) {
-        if !self.0.0.swap(true, Ordering::Relaxed)
-            && let Ok(mut place) = self.0.1.lock()
-        {
-            *place = Some(why);
-        }
+        self.0.get_or_init(|| why);
     }
 }
 
@@ -122,36 +116,52 @@ impl Parts {
         Self { parts: parts.into_iter().map(Arc::new).collect(), failure }
     }
 
-    /// The part with a number, made once to see whether it has these methods.
-    fn part(&self, number: u16, methods: &[&str], what: &str) -> Result<Arc<Py<PyAny>>, String> {
-        let Some(part) = self.parts.get(usize::from(number)) else {
-            return Err("is a class of another process: pass the class itself".to_owned());
-        };
-        let tried = Python::attach(|py| {
-            let made = part.bind(py).call0()?;
-            for method in methods {
-                if !made.getattr_opt(*method)?.is_some_and(|m| m.is_callable()) {
-                    let all = methods.join(", ");
-                    let name = made.get_type().name()?;
-                    let told = format!("{name} has no method {method}: expected {all} of {what}");
-                    return Err(PyTypeError::new_err(told));
-                }
-            }
-            Ok(())
-        });
-        match tried {
-            Ok(()) => Ok(part.clone()),
-            Err(why) => {
-                self.failure.keep(why);
-                Err(EXCEPTION.to_owned())
-            }
+    /// The part with a number.
+    fn part(&self, number: u16) -> Result<&Arc<Py<PyAny>>, String> {
+        let there = self.parts.get(usize::from(number));
+        there.ok_or_else(|| "is a class of another process: pass the class itself".to_owned())
+    }
+
+    /// Result of `work`, whose exception ends the run.
+    fn attempt<T>(&self, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, String> {
+        Python::attach(work).map_err(|why| {
+            self.failure.keep(why);
+            EXCEPTION.to_owned()
+        })
+    }
+}
+
+/// An object of `part`; an exception if it lacks one of the methods that `what` needs.
+fn object<'py>(
+    py: Python<'py>,
+    part: &Py<PyAny>,
+    methods: &[&str],
+    what: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let made = part.bind(py).call0()?;
+    for method in methods {
+        if !made.getattr_opt(*method)?.is_some_and(|m| m.is_callable()) {
+            let all = methods.join(", ");
+            let name = made.get_type().name()?;
+            let told = format!("{name} has no method {method}: expected {all} of {what}");
+            return Err(PyTypeError::new_err(told));
         }
     }
+    Ok(made)
+}
+
+/// A value as its `repr` tells it, for an error.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "a value".to_owned(), |words| words.to_string())
 }
 
 impl Own for Parts {
     fn control(&self, number: u16) -> Result<MakeControl, String> {
-        let part = self.part(number, &["on_ack", "on_loss", "on_rto"], "a congestion control")?;
+        let part = self.part(number)?.clone();
+        // This object only shows whether the part can be a control; ends make their own, some of them none.
+        self.attempt(|py| {
+            object(py, &part, &["on_ack", "on_loss", "on_rto"], "a congestion control").map(drop)
+        })?;
         let failure = self.failure.clone();
         Ok(MakeControl::new(move || {
             let (part, failure) = (part.clone(), failure.clone());
@@ -160,9 +170,9 @@ impl Own for Parts {
     }
 
     fn queue(&self, number: u16, _link: &ShaperConfig, _seed: u64) -> Result<Box<dyn OwnQueue>, String> {
-        let part = self.part(number, &["enqueue", "dequeue"], "a queue")?;
-        let made = Python::attach(|py| {
-            let made = part.bind(py).call0()?;
+        let part = self.part(number)?;
+        let queue = self.attempt(|py| {
+            let made = object(py, part, &["enqueue", "dequeue"], "a queue")?;
             let next_ready = made.getattr_opt("next_ready")?.map(Bound::unbind);
             Ok(Queue {
                 name: made.get_type().name()?.to_string(),
@@ -173,14 +183,8 @@ impl Own for Parts {
                 desk: Arc::default(),
                 failure: self.failure.clone(),
             })
-        });
-        match made {
-            Ok(queue) => Ok(Box::new(queue)),
-            Err(why) => {
-                self.failure.keep(why);
-                Err(EXCEPTION.to_owned())
-            }
-        }
+        })?;
+        Ok(Box::new(queue))
     }
 }
 
@@ -507,10 +511,10 @@ impl Queue {
                 return Ok(None);
             }
             let wrong = || {
-                let shown = given.repr().map_or_else(|_| "a value".to_owned(), |r| r.to_string());
                 PyTypeError::new_err(format!(
-                    "{}.dequeue gives {shown}: expected a packet that was enqueued, or None",
-                    self.name
+                    "{}.dequeue gives {}: expected a packet that was enqueued, or None",
+                    self.name,
+                    shown(&given)
                 ))
             };
             let packet = given.cast::<Packet>().map_err(|_| wrong())?.get();
@@ -522,7 +526,7 @@ impl Queue {
         })
     }
 
-    /// Time that `next_ready` tells; it must lie ahead where nothing left just now.
+    /// Time that `next_ready` gives; it must be later than `now` if `dequeue` has just given nothing.
     fn ready(&self, method: &Py<PyAny>, now: Instant) -> PyResult<Option<Instant>> {
         let asked = now.as_secs_f64();
         let told = Python::attach(|py| method.bind(py).call1((asked,))?.extract::<Option<f64>>())?;
@@ -534,7 +538,7 @@ impl Queue {
             );
             return Err(PyValueError::new_err(told));
         }
-        // The time is rounded up, so that a queue that compares it with `now` finds it has come.
+        // Rounding up lets a queue that compares its own time with `now` find that the time has come.
         let mut nanos = (at.max(asked) * 1e9).ceil() as u64;
         while Instant::from_nanos(nanos).as_secs_f64() < at && nanos < u64::MAX {
             nanos += 1;
@@ -557,8 +561,8 @@ impl OwnQueue for Queue {
             if given.is_none() {
                 return Ok(());
             }
-            let shown = given.repr().unwrap_or_else(|_| PyString::new(py, "a value"));
-            let told = format!("{}.enqueue gives {shown}: expected None; packet.drop() drops", self.name);
+            let told =
+                format!("{}.enqueue gives {}: expected None; packet.drop() drops", self.name, shown(&given));
             Err(PyTypeError::new_err(told))
         });
         if let Err(why) = done {

@@ -83,7 +83,7 @@ pub(crate) fn run<'py>(
     if let Some(why) = interrupted {
         return Err(why);
     }
-    if let Some(why) = failure.take() {
+    if let Some(why) = failure.exception(py) {
         return Err(why);
     }
     let results = match ended {

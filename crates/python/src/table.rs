@@ -121,7 +121,7 @@ impl Table {
         how.set_item("rename", true)?;
         let row = py.import("collections")?.getattr("namedtuple")?;
         let keyword = py.import("keyword")?.getattr("iskeyword")?;
-        // `class` is no attribute, and is a column still.
+        // A keyword cannot be an attribute: the column `class` is the attribute `class_`, and a field by its own name.
         let attribute =
             |name: String| Ok(if keyword.call1((&name,))?.is_truthy()? { format!("{name}_") } else { name });
         let attributes = self.columns().into_iter().map(attribute).collect::<PyResult<Vec<_>>>()?;

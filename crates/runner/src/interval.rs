@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Quantile of Student's distribution that 97.5 % lie below, with so many degrees of freedom: 12.7 with one, 1.96 with
-/// many. `None` with none.
+/// Value that 97.5 % of Student's distribution with `degrees` of freedom lie below: 12.7 with one, 1.96 with many.
+/// `None` with none.
 #[must_use]
 pub fn students_95(degrees: usize) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, degrees as f64).ok()?.inverse_cdf(0.975);
@@ -11,8 +11,7 @@ pub fn students_95(degrees: usize) -> Option<f64> {
 }
 
 /// Half the 95 % interval of the mean of `values`; `None` with fewer than two.
-#[must_use]
-pub fn half_95(values: &[f64]) -> Option<f64> {
+pub(crate) fn half_95(values: &[f64]) -> Option<f64> {
     let n = values.len();
     let t = students_95(n.checked_sub(1)?)?;
     let mean = values.iter().sum::<f64>() / n as f64;

@@ -42,7 +42,7 @@ pub use digest::{Middle, Point, digest};
 pub use error::Error;
 pub use estimate::Estimate;
 pub use execute::{Event, RunOptions, RunReport, Simulate, execute};
-pub use interval::{half_95, students_95};
+pub use interval::students_95;
 pub use manifest::{File, Manifest};
 pub use parts::{GoOn, SpareCores, simulate};
 pub use plan::{Axis, ENGINE, Job, RunPlan, VERSION};

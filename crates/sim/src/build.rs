@@ -110,17 +110,18 @@ pub(crate) fn build(
         let same = |c: &HostConfig| {
             c.tcp == *tcp && c.opaque == opaque && c.quic.as_deref() == quic && c.tfrc == tfrc
         };
-        let control = match tcp.congestion {
-            CcKind::Own(number) => Some(own.control(number).map_err(|why| {
-                BuildError(format!("traffic '{}': congestion = 'own:{number}' {why}", t.name))
-            })?),
-            _ => None,
-        };
-        let at = configs.iter().position(same).unwrap_or_else(|| {
+        let there = configs.iter().position(same);
+        let at = there.unwrap_or(configs.len());
+        if there.is_none() {
+            let control = match tcp.congestion {
+                CcKind::Own(number) => Some(own.control(number).map_err(|why| {
+                    BuildError(format!("traffic '{}': congestion = 'own:{number}' {why}", t.name))
+                })?),
+                _ => None,
+            };
             let quic = quic.map(|c| Box::new(*c));
             configs.push(HostConfig { opaque, quic, tfrc, control, ..HostConfig::of_tcp(*tcp) });
-            configs.len() - 1
-        });
+        }
         Ok(u16::try_from(at).expect("as many settings as entries of traffic, twice"))
     };
     let of_traffic: Result<TrafficConfigs, BuildError> =

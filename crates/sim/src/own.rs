@@ -20,7 +20,7 @@ use crate::packet::Pkt;
 
 /// Parts that the caller of a run brings, by the numbers that the scenario has.
 pub trait Own {
-    /// Maker of the congestion controls with this number, called once for each end that uses it.
+    /// Maker of the congestion controls with this number; it is called once for each end that uses them.
     ///
     /// # Errors
     /// Why there is none, in words that go on after the number.
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::{Results, RunError, run_with};
 
-    /// Additive increase of half a segment, three quarters left; by ACKs, as ns-2 counts.
+    /// AIMD by ACKs, as ns-2 counts: half a segment more per round trip, three quarters left by a loss.
     struct Aimd;
 
     impl CongestionControl for Aimd {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// At most so many packets, and those of flow 1 marked where that is asked for.
+    /// Drop-tail: the most packets that wait, and the numbers of those that do.
     struct Tail(usize, VecDeque<u64>);
 
     impl OwnQueue for Tail {

@@ -1,5 +1,5 @@
-//! Pages of the documentation that a package has, in one folder: a link to another of them stays, one to a page that
-//! is not there becomes its words.
+//! Pages of the documentation that a package has, in one folder. A link between two of these pages stays; a link to any
+//! other page becomes its words.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn file(page: &str) -> &str {
 fn relinked(text: &str, page: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut left = text;
-    // Of a link `[words](target)` the target's bracket is found first: words may hold brackets of their own.
+    // The search for a link `[words](target)` begins at `](`, because the words may hold brackets of their own.
     while let Some(middle) = left.find("](") {
         let (before, target) = (&left[..middle], &left[middle + 2..]);
         let end = target.find(')').unwrap_or(0);
@@ -92,6 +92,8 @@ fn target_in_folder(place: &str, page: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_testing::Scratch;
+
     use super::*;
 
     #[test]
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn no_page_has_a_link_that_leads_nowhere() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-        let folder = std::env::temp_dir().join(format!("narrows-pages-{}", std::process::id()));
+        let folder = Scratch::new("pages");
         write(&docs, &folder).unwrap();
         let (mut links, mut words) = (0, 0);
         for page in PAGES {
@@ -129,7 +131,6 @@ mod tests {
             }
             words += text.len();
         }
-        std::fs::remove_dir_all(&folder).unwrap();
         assert!(links > 5 && words > 50_000, "{links} links, {words} bytes");
     }
 }
