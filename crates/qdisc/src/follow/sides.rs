@@ -13,8 +13,8 @@ use super::report::FollowReport;
 
 /// Packets that have to tell before a queue can stand.
 const TOLD: u32 = 4;
-/// Multiple of the settings' `target`, beside two packets, that the shortest wait has to exceed: a wait that is aimed at
-/// is no sign of a queue that stands.
+/// Multiple of the settings' `target`, beside two packets, that the shortest wait has to exceed: a wait that is aimed
+/// at is no sign of a queue that stands.
 const BEYOND_TARGET: u64 = 2;
 
 /// Side of the box on which a link lies, seen in the direction of its packets.
