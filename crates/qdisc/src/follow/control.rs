@@ -330,8 +330,14 @@ impl Control {
         true
     }
 
+    /// Round trip of a packet that comes back. A token bucket that has rested lets one pass in no time; the next takes
+    /// as long as the link has for a packet.
+    fn round_trip(&self, now: Instant, echo: Echo) -> Duration {
+        now.since(echo.at).max(self.rate.packet_time_if_known().unwrap_or_default())
+    }
+
     fn take_news(&mut self, now: Instant, echo: Echo) {
-        let rtt = now.since(echo.at);
+        let rtt = self.round_trip(now, echo);
         let emptied = matches!(self.drain, Drain::Measure { from, .. } if echo.total > from);
         let answer = Answer { host: echo.host, rtt, left: echo.at, alone: echo.alone, emptied };
         let outage = self.times.is_silent();
@@ -408,7 +414,7 @@ impl Control {
 
     /// Lets the queue run empty now and then, or its standing part would be taken for the path's length.
     fn drain(&mut self, now: Instant, echo: Echo) {
-        let rtt = now.since(echo.at);
+        let rtt = self.round_trip(now, echo);
         match self.drain {
             Drain::No
                 if !self.looks_on && self.paths.is_stale(now) && now.since(self.times.idle_at()) > rtt =>

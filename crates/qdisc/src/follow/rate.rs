@@ -70,6 +70,8 @@ impl Services {
 #[derive(Debug)]
 pub(super) struct RateEstimate {
     measured: bool,
+    /// Whether the average is of times in which the link was full.
+    full: bool,
     now_bps: f64,
     average_bps: f64,
     averaged_at: Instant,
@@ -83,6 +85,7 @@ impl RateEstimate {
         let floor = config.floor().as_bps() as f64;
         Self {
             measured: false,
+            full: false,
             now_bps: floor,
             average_bps: floor,
             averaged_at: Instant::ZERO,
@@ -124,6 +127,11 @@ impl RateEstimate {
     /// Time of the link for a full packet, at the average rate: the unit of spans.
     pub fn packet_time(&self) -> Duration {
         seconds(PACKET as f64 * 8.0 / self.average_bps)
+    }
+
+    /// Time of the link for a full packet, if that is known from times in which it was full.
+    pub fn packet_time_if_known(&self) -> Option<Duration> {
+        self.full.then(|| self.packet_time())
     }
 
     /// Time over which deliveries are measured.
@@ -173,6 +181,10 @@ impl RateEstimate {
     pub fn take(&mut self, now: Instant, sample: Sample, full: bool) {
         if !self.measured {
             (self.measured, self.average_bps, self.averaged_at) = (true, sample.bps, now);
+        }
+        if full && !self.full {
+            // What was delivered before says only that the link carries no less.
+            (self.full, self.average_bps) = (true, self.average_bps.max(sample.bps));
         }
         self.now_bps = self.now_bps.max(sample.bps * DELIVERED);
         if full || sample.bps > self.average_bps {

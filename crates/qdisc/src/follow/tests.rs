@@ -276,3 +276,78 @@ fn traffic_that_nobody_acknowledges_leaves_at_the_rate_that_was_found() {
     // Twenty seconds at 50 packets a second.
     assert!((900..=1100).contains(&left), "{left}");
 }
+
+/// Users who acknowledge every second packet, or after 40 ms (RFC 9293, section 3.8.6.3).
+#[derive(Default)]
+struct Delaying {
+    came: u64,
+    waits: Option<Instant>,
+}
+
+/// Full queues of `users` for some time, over a token bucket of two packets and no propagation. Returns what it carries
+/// in the second half of that time, kbit/s.
+fn over_a_token_bucket(kbps: u64, users: u8, seconds: u64) -> u64 {
+    let own = Rate::from_kbps(kbps).time_to_send(Bytes(1500));
+    let mut path = Path::new(0, "");
+    let (mut v, mut filled) = (Vec::new(), Instant::ZERO);
+    let mut next = vec![0; usize::from(users)];
+    let mut ends: Vec<Delaying> = (0..users).map(|_| Delaying::default()).collect();
+    let mut crossing: VecDeque<(Instant, u8)> = VecDeque::new();
+    (0..users).for_each(|user| {
+        path.shaper.reverse(Instant::ZERO, ack(user, 0), &mut v);
+    });
+    let (mut now, end, mut carried, mut turn) = (Instant::ZERO, ms(seconds * 1000), 0, 0);
+    while now < end {
+        while let Some((_, user)) = crossing.pop_front_if(|c| c.0 <= now) {
+            let user_end = &mut ends[usize::from(user)];
+            user_end.came += 1;
+            carried += u64::from(now >= ms(seconds * 500));
+            user_end.waits = match user_end.waits {
+                None => Some(now + Duration::from_millis(40)),
+                Some(_) => Some(now),
+            };
+        }
+        for user in 0..users {
+            let user_end = &mut ends[usize::from(user)];
+            if user_end.waits.is_some_and(|at| at <= now) {
+                user_end.waits = None;
+                path.shaper.reverse(now, ack(user, user_end.came), &mut v);
+            }
+        }
+        loop {
+            while path.shaper.backlog().packets < 40 {
+                turn = (turn + 1) % users;
+                path.shaper.enqueue(now, data(turn, next[usize::from(turn)]), &mut v);
+                next[usize::from(turn)] += 1;
+            }
+            let Some(packet) = path.shaper.dequeue(now, &mut v) else { break };
+            let user = (0..users).find(|user| packet.header.key == key(*user)).unwrap();
+            filled = filled.max(now) + own;
+            crossing.push_back((now.max(filled - own * 2), user));
+        }
+        now += Duration::from_micros(500);
+    }
+    carried * 1500 * 8 / (seconds * 500)
+}
+
+#[test]
+fn behind_a_token_bucket_the_link_is_used() {
+    for (kbps, users) in [(300, 1), (1000, 1), (1000, 12), (3000, 12), (20_000, 3)] {
+        let carried = over_a_token_bucket(kbps, users, 120);
+        assert!(carried * 100 >= kbps * 97, "{kbps} kbit/s, {users} users: {carried}");
+    }
+}
+
+#[test]
+fn a_packet_that_a_token_bucket_lets_pass_in_no_time_is_no_measure_of_the_path() {
+    let mut path = Path::new(20, "");
+    path.run(Instant::ZERO, ms(20_000), false, constant(1000));
+    let mut v = Vec::new();
+    while path.shaper.inner_mut().dequeue(ms(20_000), &mut v).is_some() {}
+    // The bucket has filled meanwhile.
+    path.shaper.enqueue(ms(25_000), data(0, path.next), &mut v);
+    assert!(path.shaper.dequeue(ms(25_000), &mut v).is_some());
+    path.shaper.reverse(ms(25_000) + Duration::from_micros(100), ack(0, path.next + 1), &mut v);
+    let base = path.shaper.belief(ms(25_001)).base.unwrap();
+    assert!(base >= Duration::from_millis(11), "a packet takes 12 ms: {base}");
+}

@@ -52,13 +52,22 @@ impl Modem {
         run("tc", &tbf.split(' ').collect::<Vec<_>>())
     }
 
-    /// Packets in its queue.
-    fn waiting(self, world: &World) -> u64 {
+    /// The word that comes `after` words later than `name` in what tc says of its queue, a number.
+    fn counter(self, world: &World, name: &str, after: usize) -> u64 {
         let text = sure("tc", &["-n", &world.ns(self.end), "-s", "qdisc", "show", "dev", self.device]);
-        // backlog 4542b 3p requeues 0
         let words: Vec<&str> = text.split_whitespace().collect();
-        let at = words.iter().position(|w| *w == "backlog").unwrap();
-        words[at + 2].trim_end_matches('p').parse().unwrap()
+        let at = words.iter().position(|w| *w == name).unwrap();
+        words[at + after].trim_end_matches('p').parse().unwrap()
+    }
+
+    /// Packets in its queue: `backlog 4542b 3p requeues 0`.
+    fn waiting(self, world: &World) -> u64 {
+        self.counter(world, "backlog", 2)
+    }
+
+    /// Bytes that it has sent: `Sent 4542 bytes 3 pkt`.
+    fn sent(self, world: &World) -> u64 {
+        self.counter(world, "Sent", 1)
     }
 
     /// The median of what is in its queue at some looks.
@@ -204,4 +213,25 @@ fn a_rate_is_told_by_a_file_or_a_socket_and_nonsense_is_a_warning() {
     world.fetch(world.server4(), 50_000).complete();
     running.stop();
     assert!(!socket.exists());
+}
+
+#[test]
+#[ignore = "measures for a minute: -- --ignored --nocapture token_bucket"]
+fn a_token_bucket_without_propagation_is_used() {
+    const SPAN: Duration = Duration::from_secs(10);
+    let Some(world) = World::try_new(Kind::Routed) else { return };
+    let Some(()) = BEHIND.add(&world, 1000) else { return };
+    world.configure("down = 'auto'\nup = '10mbit'\n");
+    let running = world.start_configured();
+    let downloads: Vec<_> = (0..12).map(|_| world.fetch(world.server4(), 30_000_000)).collect();
+    believes(&running, 1000);
+    for _ in 0..6 {
+        let before = BEHIND.sent(&world);
+        std::thread::sleep(SPAN);
+        let kbps = (BEHIND.sent(&world) - before) * 8 / 1000 / SPAN.as_secs();
+        let base = running.status().down.report.follows.and_then(|f| f.base);
+        println!("{kbps} of 1000 kbit/s, shortest round trip {base:?}");
+    }
+    drop(downloads);
+    running.stop();
 }
