@@ -8,7 +8,7 @@
 //!
 //! Behind the box: [`echoes`] finds which packets an acknowledgment tells of; [`forecast`] reckons what has crossed
 //! by now; [`control`] decides. Before it: [`round_trips`] and [`clocks`] tell how long what arrives has waited;
-//! [`before`] decides. Both: [`paths`] has the round trips without a queue, [`rate`] estimates what the link delivers.
+//! [`before`] decides, and [`opening`] when not to. Both: [`paths`] has the round trips without a queue, [`rate`] estimates what the link delivers.
 //! [`sides`] has both see all packets; [`find`] chooses by where a queue stands, and [`watch`] tells of it without a
 //! shaper.
 //!
@@ -23,6 +23,7 @@ mod departure_times;
 mod echoes;
 mod find;
 mod forecast;
+mod opening;
 mod paths;
 mod rate;
 mod report;

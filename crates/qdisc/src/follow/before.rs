@@ -22,6 +22,7 @@ use super::PACKET;
 use super::clocks::Clocks;
 use super::config::FollowConfig;
 use super::departure_times::{DepartureTimes, LOST_AFTER};
+use super::opening::Opening;
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
 use super::report::{FollowPhase, FollowReport, FollowSignals};
@@ -57,7 +58,7 @@ const RISE: f64 = 2.0;
 const DRAINS: f64 = 0.5;
 /// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
 /// let go makes, as by connections that open, holding all back would only stall those who are there.
-const TRICKLE: f64 = 0.5;
+const TRICKLE: f64 = 0.55;
 /// This part while the queue is let run empty: with half of the rate a path that has become longer is not found out.
 const TRICKLE_EMPTYING: f64 = 0.25;
 /// Time in which the queue is empty once, or all paths have become longer; and what counts as empty beside a packet.
@@ -180,6 +181,7 @@ pub(super) struct Before {
     /// Time by which all paths have become longer.
     longer: Duration,
     watch: Watch,
+    opening: Opening,
     /// Time in the queue of the packet that came last.
     late: Duration,
     search: Search,
@@ -212,6 +214,7 @@ impl Before {
             joined: Instant::ZERO,
             longer: Duration::ZERO,
             watch: Watch::anew(Instant::ZERO),
+            opening: Opening::new(),
             late: Duration::ZERO,
             search: Search::default(),
             times: DepartureTimes::new(),
@@ -263,6 +266,8 @@ impl Before {
         let comes = self.arrived > 0 && now.since(self.arrived_at) < AVERAGED_OVER;
         if comes && self.is_blind(now) {
             FollowPhase::Blind
+        } else if self.opening.is_open() {
+            FollowPhase::Open
         } else if !waits {
             FollowPhase::Idle
         } else if self.times.is_silent() {
@@ -282,6 +287,7 @@ impl Before {
 
     /// Notes that a packet could leave and nothing waits.
     pub const fn idles(&mut self, now: Instant) {
+        self.opening.idles();
         self.times.idles(now);
     }
 
@@ -308,7 +314,7 @@ impl Before {
     /// as rounding down would cost half of one on average.
     fn room(&self, now: Instant, bytes: u64) -> Option<Instant> {
         let lacks = self.outside.bytes() + (bytes / 2) as f64 - self.window();
-        if lacks <= 0.0 || !self.search.full || self.is_blind(now) {
+        if lacks <= 0.0 || !self.search.full || self.opening.is_open() || self.is_blind(now) {
             return Some(now);
         }
         let due = self.arrived_at + self.rate.packet_time() * 2;
@@ -374,6 +380,7 @@ impl Before {
         let before = core::mem::replace(&mut self.arrived_at, now);
         self.arrived += bytes;
         self.unserved += bytes;
+        self.opening.arrives(now, bytes, self.trip());
         let outage = self.times.hears(now, LOST_AFTER);
         if outage {
             self.rate.resume();
@@ -384,6 +391,7 @@ impl Before {
         let by_trip = self.far.answered(flow, echo).and_then(|asked| {
             let near = (self.rate.packet_time() * 2).max(NEAR);
             let (host, rtt) = (server(header, self.seed), now.since(asked));
+            self.opening.answered(rtt);
             // Where the sender's clock shows no queue, the round trip is the path: so hosts whose first packets all
             // found a queue, as those who were there before the box, get one.
             let alone = before < asked || by_clock.is_some_and(|waited| waited <= SLACK);
@@ -397,9 +405,17 @@ impl Before {
         });
         self.signals.clocks += u64::from(by_clock.is_some());
         self.signals.round_trips += u64::from(by_trip.is_some());
-        let Some(waited) = by_clock.into_iter().chain(by_trip).min() else { return false };
-        self.joined = self.joined.max(now - waited);
-        self.clocks.learn(now, flow, sent, now.since(self.joined));
+        let told = by_clock.into_iter().chain(by_trip).min();
+        if let Some(waited) = told {
+            self.joined = self.joined.max(now - waited);
+        }
+        if self.joined > Instant::ZERO {
+            // A flow that has told nothing joined no sooner than what came before it either.
+            self.clocks.learn(now, flow, sent, now.since(self.joined));
+        }
+        if told.is_none() {
+            return false;
+        }
         self.late = now.since(self.joined).saturating_sub(self.longer);
         self.take_news(now, bytes);
         true

@@ -22,6 +22,8 @@ pub enum FollowPhase {
     Draining,
     /// Acknowledgments have not come for long.
     Silent,
+    /// The queue before the link does not get shorter by what is held back: packets are not held back.
+    Open,
     /// No packet under way can be acknowledged: packets are not held back.
     Blind,
 }
@@ -59,13 +61,14 @@ mod json {
 
 impl FollowPhase {
     /// All phases.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Idle,
         Self::Finding,
         Self::Searching,
         Self::Following,
         Self::Draining,
         Self::Silent,
+        Self::Open,
         Self::Blind,
     ];
 
@@ -79,6 +82,7 @@ impl FollowPhase {
             Self::Following => "following",
             Self::Draining => "draining",
             Self::Silent => "silent",
+            Self::Open => "open",
             Self::Blind => "blind",
         }
     }
@@ -94,6 +98,9 @@ impl FollowPhase {
             Self::Draining => "little is sent for a round trip, to see how long the way is",
             Self::Silent => {
                 "nothing comes back: an outage, or all is lost; two packets are tried now and then"
+            }
+            Self::Open => {
+                "the queue before the link stays whatever is held back, as where others share it: nothing is held back"
             }
             Self::Blind => "nothing that passes tells when it is across: it is not held back",
         }
