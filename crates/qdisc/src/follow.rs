@@ -8,9 +8,9 @@
 //!
 //! Behind the box: [`echoes`] finds which packets an acknowledgment tells of; [`forecast`] reckons what has crossed
 //! by now; [`control`] decides. Before it: [`round_trips`] and [`clocks`] tell how long what arrives has waited;
-//! [`before`] decides, and [`opening`] when not to. Both: [`paths`] has the round trips without a queue, [`rate`] estimates what the link delivers.
-//! [`sides`] has both see all packets; [`find`] chooses by where a queue stands, and [`watch`] tells of it without a
-//! shaper.
+//! [`before`] decides, and [`opening`] when to hold nothing back. Both: [`paths`] has the round trips without a queue,
+//! [`rate`] estimates what the link delivers. [`sides`] has both see all packets; [`find`] chooses by where a queue
+//! stands, and [`watch`] tells of it without a shaper.
 //!
 //! Units: bytes on the link; spans are counted in the link's time for 1500 B. Floats decide here, as in senders'
 //! congestion controls; they are the same on all machines with IEEE 754, and `mul_add` is not used.

@@ -7,8 +7,8 @@
 //! Evidence: averages of some seconds of what arrives and of the shortest round trip on the far side. Where less than
 //! half of the most arrives although packets wait here, and round trips stay long, nothing is held back for a trial. If
 //! twice as much arrives then and round trips are as before, others share the queue: a queue of the users' own would
-//! have grown, and that of a link which has recovered would have gone. Where round trips stay long for many averages, no
-//! trial is needed. Idea: Copa (Arun and Balakrishnan, NSDI 2018) changes its mode on evidence that a queue does not
+//! have grown, and that of a link which has recovered would have gone. Where round trips stay long for many averages,
+//! no trial is needed. Idea: Copa (Arun and Balakrishnan, NSDI 2018) changes its mode on evidence that a queue does not
 //! empty, for one flow.
 
 use narrows_units::{Duration, Instant};
