@@ -146,7 +146,9 @@ impl Qlogs {
             rtt_told: false,
             phase: None,
         });
-        self.traces.last_mut()
+        let trace = self.traces.last_mut()?;
+        trace.started(now, end(label.src, label.ports.0), end(label.dst, label.ports.1));
+        Some(trace)
     }
 
     /// The sender of `label` sends a segment in an IP packet of `len` bytes.
@@ -291,6 +293,21 @@ impl Trace {
         let comma = if self.events.is_empty() { "" } else { "," };
         let time = Millis(now.as_nanos());
         let _ = write!(self.events, "{comma}\n{{\"time\":{time},\"name\":\"{name}\",\"data\":{{{data}}}}}");
+    }
+
+    /// The first event names both ends, so that others find the connection (quic-events-01, section 5.1.3).
+    fn started(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {
+        let version = if local.is_ipv6() { "v6" } else { "v4" };
+        let protocol = self.protocol;
+        let ([src, dst], [sport, dport]) = ([local.ip(), remote.ip()], [local.port(), remote.port()]);
+        self.event(
+            now,
+            "connectivity:connection_started",
+            format_args!(
+                "\"ip_version\":\"{version}\",\"src_ip\":\"{src}\",\"dst_ip\":\"{dst}\",\"protocol\":\"{protocol}\",\
+                 \"src_port\":{sport},\"dst_port\":{dport}"
+            ),
+        );
     }
 
     /// The stream offset of a sequence number near the highest that was sent.
