@@ -12,6 +12,7 @@ use narrows_units::{Duration, Instant};
 
 use crate::findings::Repair;
 use crate::passing::Others;
+use crate::qlog::SenderWord;
 
 /// State of a sender (RFC 6582 and 6675).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -333,6 +334,8 @@ pub struct DatagramEvidence {
     pub length: Duration,
     /// Packets of other connections meanwhile, in the direction of what ended it.
     pub others: Option<Others>,
+    /// Word of one end's own log about the silence.
+    pub sender: Option<SenderWord>,
 }
 
 /// Evidence about a handshake that took long.

@@ -568,9 +568,45 @@ pub static HANDSHAKES: [HandshakeRow; 8] = [
 const PTO: &str = "RFC 9002, section 6.2: a timer sends again what is not answered";
 const EIFEL: &str = "RFC 3522: what comes sooner than any round trip answers something earlier";
 
+/// Source of rows that rest on what a sender says of itself.
+pub const QLOG: &str = "the sender's own log (draft-ietf-quic-qlog-quic-events)";
+
 /// Why one end of a QUIC connection was silent. Losses are not seen: packets are encrypted, and sent again under new
 /// numbers (RFC 9312).
-pub static DATAGRAMS: [DatagramRow; 13] = [
+pub static DATAGRAMS: [DatagramRow; 21] = [
+    row(
+        "sender: needless timeout, others have turns",
+        QLOG,
+        |e| needless(e) && takes_turns(e.others),
+        (QuicCause::WaitsTurn, Likely),
+    ),
+    // Data under way when the timer expired has arrived and is answered: it only took longer than the timer.
+    row("sender: needless timeout", QLOG, needless, (QuicCause::Queue, Certain)),
+    row(
+        "sender: timeout and loss in the handshake",
+        QLOG,
+        |e| e.opening && timed_out(e) && loses_packets(e),
+        (QuicCause::HandshakeLost, Certain),
+    ),
+    row(
+        "sender: timeout and loss",
+        QLOG,
+        |e| timed_out(e) && loses_packets(e),
+        (QuicCause::Starved, Certain),
+    ),
+    row(
+        "sender: nothing to send, the client asks",
+        QLOG,
+        // An earlier question of the client may have been lost.
+        |e| is_idle_server(e) && e.client,
+        (QuicCause::ClientIdle, Likely),
+    ),
+    row(
+        "sender: nothing to send, then the server does",
+        QLOG,
+        |e| is_idle_server(e) && !e.client,
+        (QuicCause::DataUnavailable, Certain),
+    ),
     row(
         "never answered",
         PTO,
@@ -598,6 +634,8 @@ pub static DATAGRAMS: [DatagramRow; 13] = [
         |e| e.unanswered > 0 && e.opening,
         (QuicCause::HandshakeLost, Likely),
     ),
+    // The answer may be what was lost.
+    row("sender: timeout", QLOG, |e| !e.opening && timed_out(e), (QuicCause::Starved, Likely)),
     row("asked again and again", PTO, |e| e.unanswered > 1, (QuicCause::Starved, Likely)),
     // Keep-alives are sent alone as well, and are answered.
     row("asked again", PTO, |e| e.unanswered > 0, (QuicCause::Starved, Possible)),
@@ -608,6 +646,13 @@ pub static DATAGRAMS: [DatagramRow; 13] = [
         FAIR,
         |e| takes_turns(e.others),
         (QuicCause::WaitsTurn, Possible),
+    ),
+    row(
+        "sender: data waits for an answer, no timeout",
+        QLOG,
+        // In the handshake a server may send three times of what it got, and then has no timer (RFC 9002, 6.2.2.1).
+        |e| !e.opening && e.sender.is_some_and(|s| s.timeouts == 0 && s.idle == Some(false)),
+        (QuicCause::Queue, Likely),
     ),
     row(
         "answer late at its server",
@@ -629,6 +674,26 @@ pub static DATAGRAMS: [DatagramRow; 13] = [
     ),
     row("nothing tells why a datagram is late", "none", |_| true, (QuicCause::Unknown, Possible)),
 ];
+
+/// Whether the sender's log has an expiry of its timer.
+fn timed_out(e: &DatagramEvidence) -> bool {
+    e.sender.is_some_and(|s| s.timeouts > 0)
+}
+
+/// Whether the timer expired though nothing was lost.
+fn needless(e: &DatagramEvidence) -> bool {
+    e.sender.is_some_and(|s| s.timeouts > 0 && s.needless)
+}
+
+/// Whether the sender's log has losses that were not taken back.
+fn loses_packets(e: &DatagramEvidence) -> bool {
+    e.sender.is_some_and(|s| s.lost > 0)
+}
+
+/// Whether the server's log says that it had nothing to send, while nobody asked.
+fn is_idle_server(e: &DatagramEvidence) -> bool {
+    e.unanswered == 0 && e.sender.is_some_and(|s| s.by == 1 && s.timeouts == 0 && s.idle == Some(true))
+}
 
 fn unrepaired(e: &SilenceEvidence) -> bool {
     e.repair.is_none() && e.dropped != Some(true)

@@ -4,6 +4,7 @@
 //! time.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use narrows_units::{Duration, Instant};
 use narrows_wire::{FlowKey, Header, QuicPacket};
@@ -11,8 +12,9 @@ use serde::Serialize;
 
 use crate::evidence::DatagramEvidence;
 use crate::findings::{Certainty, End, QuicCause, seconds};
-use crate::judge::judge_datagrams;
+use crate::judge::{QLOG, judge_datagrams};
 use crate::passing::{self, Passage, Passing};
+use crate::qlog::{Aligned, Passed, SenderLog, SenderWord, Silence};
 use crate::spin::Spin;
 use crate::tolerances::{AT_SENDER, LEAST_STALL};
 
@@ -33,6 +35,12 @@ pub struct QuicStall {
     pub unanswered: u32,
     /// How sure the cause is.
     pub certainty: Certainty,
+    /// Word of an end's own log about the silence, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<SenderWord>,
+    /// Whether the cause rests on that log.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub by_qlog: bool,
     /// The frames before and after.
     pub frames: [u64; 2],
     /// Whether the silence was over before the capture ended.
@@ -80,6 +88,26 @@ pub struct QuicReport {
     pub spin_rtt_least_s: Option<f64>,
     /// Stalls, by time; the first 256.
     pub stalls: Vec<QuicStall>,
+    /// Sums of the log of an end, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qlog: Option<QlogSums>,
+}
+
+/// Sums of a sender's log over its connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QlogSums {
+    /// Title or identifier of the connection in the log.
+    pub name: String,
+    /// End that keeps the log: 0 the client, 1 the server.
+    pub by: u8,
+    /// Packets it sent.
+    pub sent: u64,
+    /// Packets that it believed lost.
+    pub lost: u64,
+    /// Packets of these that were acknowledged later.
+    pub spurious: u64,
+    /// Expiries of its probe timer.
+    pub timeouts: u64,
 }
 
 impl QuicReport {
@@ -149,7 +177,68 @@ struct Connection {
     handshake_rtt: Option<Duration>,
     handshake: Option<Duration>,
     spin: Spin,
-    stalls: Vec<QuicStall>,
+    silences: Vec<Silent>,
+}
+
+/// A silence, before it is judged.
+#[derive(Clone, Copy, Debug)]
+struct Silent {
+    from: Instant,
+    to: Instant,
+    /// End that waited, unless the cause says better.
+    by: usize,
+    /// Whether that end sent into the silence.
+    waiting: bool,
+    /// End whose packet ended it.
+    ended_by: Option<usize>,
+    evidence: DatagramEvidence,
+    frames: [u64; 2],
+}
+
+impl Silent {
+    fn judged(&self, log: Option<&Aligned<'_>>) -> QuicStall {
+        let Self { from, to, by, waiting, ended_by, evidence, frames } = *self;
+        let silence = ended_by.map(|ended_by| Silence { from, to, ended_by, asks: waiting.then_some(by) });
+        let sender = log.zip(silence).and_then(|(log, silence)| log.word(&silence));
+        let evidence = DatagramEvidence { sender, ..evidence };
+        let row = judge_datagrams(&evidence);
+        let (cause, certainty) = row.then;
+        QuicStall {
+            from,
+            to,
+            // The client waits for an answer to a question; in the middle of an answer more is not known.
+            by: if !waiting && cause == QuicCause::Unknown { 1 } else { by as u8 },
+            cause,
+            unanswered: if waiting { evidence.unanswered + 1 } else { 0 },
+            certainty,
+            sender,
+            by_qlog: sender.is_some() && row.source == QLOG,
+            frames,
+            ended: ended_by.is_some(),
+        }
+    }
+}
+
+/// A connection that is over.
+#[derive(Debug)]
+struct Over {
+    report: QuicReport,
+    silences: Vec<Silent>,
+    answered: Option<Instant>,
+}
+
+impl Over {
+    fn passed(&self) -> Passed {
+        let QuicReport { client, server, from, to, .. } = self.report;
+        let ends = [client, server].map(|end| SocketAddr::new(end.address.to_canonical(), end.port));
+        Passed { ends, first: from, answered: self.answered, last: to }
+    }
+
+    fn judged(mut self, log: Option<&Aligned<'_>>) -> QuicReport {
+        self.report.stalls = self.silences.iter().map(|silent| silent.judged(log)).collect();
+        self.report.qlog = log.map(Aligned::sums);
+        self.report
+    }
 }
 
 impl Connection {
@@ -167,7 +256,7 @@ impl Connection {
             handshake_rtt: None,
             handshake: None,
             spin: Spin::default(),
-            stalls: Vec::new(),
+            silences: Vec::new(),
         }
     }
 
@@ -253,18 +342,14 @@ impl Connection {
             others: around.passing.others(from, self.number, since, at),
             ..self.evidence(waiting.map_or(0, |_| other.lonely), at.since(since), around.least_trip)
         };
-        let (cause, certainty) = judge_datagrams(&evidence).then;
-        // The client waits for an answer to a question; in the middle of an answer more is not known.
-        let by = if waiting.is_none() && cause == QuicCause::Unknown { 1 } else { by };
-        self.keep(QuicStall {
+        self.keep(Silent {
             from: since,
             to: at,
-            by: by as u8,
-            cause,
-            unanswered: if waiting.is_some() { other.lonely + 1 } else { 0 },
-            certainty,
+            by,
+            waiting: waiting.is_some(),
+            ended_by: Some(from),
+            evidence,
             frames: [before, frame],
-            ended: true,
         });
     }
 
@@ -288,26 +373,24 @@ impl Connection {
         }
         let lonely = self.sides[by].lonely;
         let evidence = self.evidence(lonely, self.last.0.since(begun), None);
-        let (cause, certainty) = judge_datagrams(&evidence).then;
-        self.keep(QuicStall {
+        self.keep(Silent {
             from: begun,
             to: self.last.0,
-            by: by as u8,
-            cause,
-            unanswered: lonely + 1,
-            certainty,
+            by,
+            waiting: true,
+            ended_by: None,
+            evidence,
             frames: [frame, self.last.1],
-            ended: false,
         });
     }
 
-    fn keep(&mut self, stall: QuicStall) {
-        if self.stalls.len() < MOST_STALLS {
-            self.stalls.push(stall);
+    fn keep(&mut self, silence: Silent) {
+        if self.silences.len() < MOST_STALLS {
+            self.silences.push(silence);
         }
     }
 
-    fn report(mut self) -> QuicReport {
+    fn over(mut self) -> Over {
         let patience = self.patience();
         for by in [0, 1] {
             let side = self.sides[by];
@@ -320,7 +403,7 @@ impl Connection {
         let spin = self.spin.rtt(self.handshake_rtt);
         let end = |address, port| End { address, port };
         let both = |get: fn(&Side) -> u64| [get(&self.sides[0]), get(&self.sides[1])];
-        QuicReport {
+        let report = QuicReport {
             client: end(self.key.src(), self.key.sport),
             server: end(self.key.dst(), self.key.dport),
             from: self.first,
@@ -334,8 +417,10 @@ impl Connection {
             handshake_rtt_s: seconds(self.handshake_rtt),
             spin_rtt_s: seconds(spin.map(|(median, _)| median)),
             spin_rtt_least_s: seconds(spin.map(|(_, least)| least)),
-            stalls: self.stalls,
-        }
+            stalls: Vec::new(),
+            qlog: None,
+        };
+        Over { report, silences: self.silences, answered: self.answered }
     }
 }
 
@@ -354,7 +439,7 @@ pub struct QuicAnalyzer {
     around: Around,
     /// Connections so far.
     begun: u64,
-    done: Vec<QuicReport>,
+    done: Vec<Over>,
     swept: Instant,
     passed_over: u64,
 }
@@ -400,7 +485,7 @@ impl QuicAnalyzer {
         for (_, key) in keys {
             if let Some(c) = self.open.remove(&key) {
                 if self.done.len() < MOST_KEPT {
-                    self.done.push(c.report());
+                    self.done.push(c.over());
                 } else {
                     self.passed_over += 1;
                 }
@@ -410,10 +495,29 @@ impl QuicAnalyzer {
 
     /// The capture is over. Gives all connections by their beginnings.
     #[must_use]
-    pub fn finish(mut self) -> Vec<QuicReport> {
+    pub fn finish(self) -> Vec<QuicReport> {
+        self.finish_with(&[], None).0
+    }
+
+    /// As [`QuicAnalyzer::finish`], with the ends' own logs; gives also the names of logs of connections that were not
+    /// captured. `origin` is the time of the capture's beginning, in nanoseconds since 1970.
+    #[must_use]
+    pub fn finish_with(mut self, logs: &[SenderLog], origin: Option<i128>) -> (Vec<QuicReport>, Vec<String>) {
         self.give_up(|_| true);
-        self.done.sort_by_key(|r| r.from);
-        self.done
+        self.done.sort_by_key(|over| over.report.from);
+        let mut of: Vec<Option<Aligned<'_>>> = vec![None; self.done.len()];
+        let mut without = Vec::new();
+        for log in logs {
+            let free = |place: &usize| of[*place].is_none();
+            let found = place_of(log, &self.done, origin, logs.len() == 1).filter(free);
+            let aligned = found.and_then(|at| Some((at, log.aligned(&self.done[at].passed(), origin)?)));
+            match aligned {
+                Some((at, aligned)) => of[at] = Some(aligned),
+                None => without.push(log.name.clone()),
+            }
+        }
+        let reports = self.done.into_iter().zip(of).map(|(over, log)| over.judged(log.as_ref())).collect();
+        (reports, without)
     }
 
     /// Connections that were too many.
@@ -421,4 +525,37 @@ impl QuicAnalyzer {
     pub fn passed_over(&self) -> u64 {
         self.passed_over
     }
+}
+
+/// Seconds between the beginnings of a log and of its connection by clocks that are right: of a first packet that is
+/// lost three times (RFC 9002, section 6.2.2).
+const NEAR_NS: i64 = 7_000_000_000;
+
+/// Finds the connection of a log: by its addresses, else by time and length if only one is like it; if there is one log
+/// and one connection, these belong together.
+fn place_of(log: &SenderLog, all: &[Over], origin: Option<i128>, alone: bool) -> Option<usize> {
+    let fits = |wanted: &dyn Fn(&Over, &Passed) -> bool| {
+        let mut fitting: Vec<(i64, usize)> = Vec::new();
+        for (place, over) in all.iter().enumerate() {
+            let passed = over.passed();
+            if wanted(over, &passed) {
+                fitting.push((log.apart(&passed, origin).unwrap_or(i64::MAX), place));
+            }
+        }
+        fitting
+    };
+    // Ports are used again: the one that began when the log did.
+    let by_address = fits(&|_, passed| log.is_of(passed) == Some(true));
+    if let Some((_, place)) = by_address.into_iter().min() {
+        return Some(place);
+    }
+    let by_shape = |near: bool| {
+        let like = fits(&|over, passed| {
+            let is_near = log.apart(passed, origin).is_some_and(|apart| apart < NEAR_NS);
+            log.is_like(passed, over.report.packets) && (!near || is_near)
+        });
+        <[_; 1]>::try_from(like).ok().map(|[(_, place)]| place)
+    };
+    let only = || (alone && all.len() == 1 && log.is_of(&all[0].passed()).is_none()).then_some(0);
+    by_shape(true).or_else(|| by_shape(false)).or_else(only)
 }

@@ -465,15 +465,59 @@ pub fn quic_page(flows: &[QuicReport], keep: usize) -> String {
             let [from, to] = longest.frames;
             let _ = write!(
                 text,
-                "; longest {:.1} s: {}, {} (frames {from}, {to})",
+                "; longest {:.1} s: {}, {}{} (frames {from}, {to})",
                 longest.length().as_secs_f64(),
                 longest.cause.words(),
-                longest.certainty.word()
+                longest.certainty.word(),
+                if longest.by_qlog { ", the sender's qlog says so" } else { "" },
             );
         }
         text.push('\n');
     }
+    let mut told: Vec<&QuicReport> = flows.iter().filter(|flow| flow.qlog.is_some()).collect();
+    told.sort_by(|a, b| b.waited_s().total_cmp(&a.waited_s()));
+    told.iter().take(keep).for_each(|flow| qlog(&mut text, flow));
+    if let more @ 1.. = told.len().saturating_sub(keep) {
+        let _ = writeln!(text, "\nand the qlogs of {}, in --json", plural(more as u64, "connection"));
+    }
     text
+}
+
+/// Word of an end's log about its connection: a line of sums, and one for each stall whose cause rests on it.
+fn qlog(text: &mut String, flow: &QuicReport) {
+    let Some(sums) = &flow.qlog else { return };
+    let (c, s) = (flow.client, flow.server);
+    let key = FlowKey::new(c.address, s.address, c.port, s.port, Proto::UDP);
+    let end = ["client", "server"][usize::from(sums.by)];
+    let _ = writeln!(
+        text,
+        "\nThe qlog of the {end} of {key}: {} sent, {} lost ({} of them came nevertheless), {}",
+        plural(sums.sent, "packet"),
+        sums.lost,
+        sums.spurious,
+        plural(sums.timeouts, "timeout"),
+    );
+    for stall in flow.stalls.iter().filter(|stall| stall.by_qlog) {
+        let word = stall.sender.unwrap_or_default();
+        let said = match (word.timeouts, word.needless) {
+            (0, _) if word.idle == Some(true) => "it had nothing to send".to_owned(),
+            (0, _) => "its data waited, and no timer expired".to_owned(),
+            (n, true) => format!("{}, needless: what was under way came", plural(n.into(), "timeout")),
+            (n, false) if word.lost == 0 => plural(n.into(), "timeout"),
+            (n, false) => {
+                format!("{}, {} lost", plural(n.into(), "timeout"), plural(word.lost.into(), "packet"))
+            }
+        };
+        let [from, to] = stall.frames;
+        let _ = writeln!(
+            text,
+            "  {:.2} s from {:.2} s on: {}, {}, the sender's qlog says so: {said} (frames {from}, {to})",
+            stall.length().as_secs_f64(),
+            stall.from.as_secs_f64(),
+            stall.cause.words(),
+            stall.certainty.word(),
+        );
+    }
 }
 
 /// A name as JSON has it, with blanks.

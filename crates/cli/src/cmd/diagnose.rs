@@ -18,11 +18,13 @@ use narrows_wire::Header;
 mod extras;
 mod json;
 mod live;
+mod qlog;
 
 use extras::Extras;
 #[cfg(feature = "research")]
 pub use extras::columns;
 use json::Stream;
+use qlog::Logs;
 
 use crate::{FAILURE, SUCCESS};
 
@@ -53,6 +55,9 @@ pub struct Args {
     /// Print the evidence about one frame, by its number in Wireshark, and the rule that decided its verdict
     #[arg(long, value_name = "FRAME", conflicts_with = "live")]
     why: Option<u64>,
+    /// Read a sender's own log of its QUIC connections, in qlog (JSON or JSON-SEQ), and judge by it; can be repeated
+    #[arg(long, value_name = "FILE")]
+    qlog: Vec<PathBuf>,
     /// Print all findings as JSON: each connection with its stalls
     #[arg(long)]
     json: bool,
@@ -82,6 +87,9 @@ struct Output<'a> {
     name: String,
     overall: Overall,
     quic: QuicAnalyzer,
+    logs: Logs,
+    /// Nanoseconds from 1970 to the beginning.
+    origin: Option<i128>,
     json: Option<Stream<io::StdoutLock<'static>>>,
     /// The connection that was asked for.
     only: Option<FlowReport>,
@@ -98,6 +106,8 @@ impl<'a> Output<'a> {
             name: captures.join(", "),
             overall: Overall::new(over, args.worst),
             quic: QuicAnalyzer::default(),
+            logs: Logs::read(&args.qlog)?,
+            origin,
             extras: Extras::new(&args.extras, args.flow)?,
             json: args.json.then(|| Stream::new(io::stdout().lock(), captures, origin)),
             only: None,
@@ -132,8 +142,9 @@ impl<'a> Output<'a> {
     /// any of them stood still for long.
     fn finish(mut self, begun: u64, remarks: &[String], instead: &str) -> anyhow::Result<bool> {
         self.overall.finish();
-        let Self { args, name, overall, quic, json, only, why, extras } = self;
-        let quic = if args.flow.is_none() { quic.finish() } else { Vec::new() };
+        let Self { args, name, overall, quic, logs, origin, json, only, why, extras } = self;
+        let (quic, told) = if args.flow.is_none() { logs.judge(quic, origin) } else { Default::default() };
+        let remarks = &[remarks, &told].concat();
         if begun == 0 && quic.is_empty() {
             let remarks: String = remarks.iter().map(|line| format!("\n{line}")).collect();
             bail!("{name}: no packet of TCP in it, and no opening of QUIC: {instead}{remarks}");

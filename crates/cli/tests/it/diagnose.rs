@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::process::{Command, Output};
 
 use narrows_testing::Scratch;
-use narrows_units::{Instant, SeqNum};
+use narrows_units::{Bytes, Instant, SeqNum};
 use narrows_wire::capture::Writer;
-use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
+use narrows_wire::{Flags, FlowKey, Header, Proto, QuicPacket, TcpHeader};
 
 /// Where a test runs the program.
 struct Place(Scratch);
@@ -482,4 +482,75 @@ fn a_capture_is_fitted_and_another_queue_tried() {
     let (status, said) = (out.status.code(), json(&out));
     assert!(status == Some(2) && said["error"].as_str().unwrap().contains("too short to fit"), "{said}");
     assert_eq!((said["flows"].as_array().unwrap().len(), &said["what_if"]), (1, &serde_json::Value::Null));
+}
+
+/// QUIC at its server, by hand: a handshake, a datagram at 0.3 s and another at 6.3 s, which is answered.
+fn quic_recording() -> Vec<u8> {
+    let client = FlowKey::new([10, 0, 0, 1].into(), [192, 0, 2, 1].into(), 50_000, 443, Proto::UDP);
+    let short = QuicPacket::Short { spin: false };
+    let mut w = Writer::new(Vec::new()).unwrap();
+    for (ms, from_client, quic) in [
+        (0, true, QuicPacket::Initial),
+        (1, false, QuicPacket::Initial),
+        (100, true, short),
+        (300, false, short),
+        (6300, false, short),
+        (6400, true, short),
+    ] {
+        let key = if from_client { client } else { client.reverse() };
+        let header = Header { key, len: Bytes(1228), quic: Some(quic), ..Header::default() };
+        w.write(Instant::from_nanos(ms * 1_000_000), &header).unwrap();
+    }
+    w.into_inner()
+}
+
+#[test]
+fn a_senders_qlog_says_what_a_capture_of_quic_does_not() {
+    let place = Place::new("qlog");
+    let path = place.file("quic.pcap", &quic_recording());
+    let packet = |ms: u64, what: &str, number: u64| {
+        format!(
+            "\u{1e}{{\"time\":{ms},\"name\":\"transport:packet_{what}\",\"data\":{{\"header\":{{\
+             \"packet_type\":\"1RTT\",\"packet_number\":{number}}}}}}}\n"
+        )
+    };
+    let log = [
+        "\u{1e}{\"qlog_format\":\"JSON-SEQ\",\"trace\":{\"vantage_point\":{\"type\":\"server\"}}}\n"
+            .to_owned(),
+        packet(0, "received", 0),
+        packet(1, "sent", 0),
+        packet(300, "sent", 1),
+        "\u{1e}{broken\n".to_owned(),
+        "\u{1e}{\"time\":6300,\"name\":\"recovery:loss_timer_updated\",\"data\":{\"timer_type\":\"pto\",\
+         \"event_type\":\"expired\"}}\n"
+            .to_owned(),
+        packet(6300, "sent", 2),
+        packet(6400, "received", 1),
+        packet(6400, "lost", 1),
+    ];
+    let log = place.file("server.sqlog", log.concat().as_bytes());
+    let stall = |args: &[&str]| json(&diagnose(args))["quic"][0]["stalls"][0].take();
+    let alone = stall(&[&path, "--json"]);
+    assert_eq!((&alone["cause"], &alone["certainty"]), (&"starved".into(), &"possible".into()));
+    assert_eq!(alone.get("sender"), None);
+    let told = stall(&[&path, "--json", "--qlog", &log]);
+    assert_eq!((&told["cause"], &told["certainty"]), (&"starved".into(), &"certain".into()));
+    assert_eq!((&told["sender"]["timeouts"], &told["sender"]["lost"]), (&1.into(), &1.into()));
+    let out = diagnose(&[&path, "--qlog", &log]);
+    assert_eq!(out.status.code(), Some(1), "6.1 s are more than 5");
+    let (page, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(
+        page.contains("certain, the sender's qlog says so: 1 timeout, 1 packet lost (frames 4, 6)"),
+        "{page}"
+    );
+    assert!(
+        errors.contains("server.sqlog: 1 line or event could not be read; the first: record 5:"),
+        "{errors}"
+    );
+    for (bytes, says) in [(&b"no qlog"[..], "no event of qlog in it"), (b"", "expected JSON or JSON-SEQ")] {
+        let none = place.file("none.qlog", bytes);
+        let out = diagnose(&[&path, "--qlog", &none]);
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && out.stdout.is_empty() && errors.contains(says), "{errors}");
+    }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "files")]
 mod dresses;
+mod qlog;
 mod scoreboard;
 mod tcprs;
 mod vantage;
