@@ -323,7 +323,8 @@ class Probes:
     """Whether to record each timeout, fast retransmit and tail-loss probe of TCP's senders (default false; sim
     only)."""
     qlog: int | None = default(0)
-    """Number of connections, the first of the run, whose senders are logged as qlog (0 to 64; default 0; sim only)."""
+    """Number of connections, the first of the run, whose senders are logged as qlog (0 to 64; default 0); in the lab
+    QUIC's."""
     capture: list[str] | None = None
     """Links to write to pcap (default []; sim only)."""
     stalls: list[Time] | None = None

@@ -34,6 +34,6 @@ pub use machines::{GuestJob, Machines};
 pub use narrows_machine::Release;
 pub use narrows_scenario::Transport;
 pub use record::RunRecord;
-pub use run::run_one;
+pub use run::{RunFiles, run_one};
 pub use scenario::{Scenario, Traffic};
 pub use suite::{Outcome, Suite, SuiteOptions};

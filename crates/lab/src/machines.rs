@@ -12,6 +12,7 @@ use narrows_machine::{Guest, Kernel, Machine, Release, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::record::RunRecord;
+use super::run::RunFiles;
 use super::scenario::Scenario;
 use super::worker::{Say, Tick};
 
@@ -19,8 +20,8 @@ use super::worker::{Say, Tick};
 const JOB: &str = "/job.json";
 /// Name of the guest's [`RunRecord`], below its `/out`.
 const RECORD: &str = "record.json";
-/// Folder of the guest's captures, below its `/out`.
-const CAPTURES: &str = "captures";
+/// Folder of the guest's captures and logs, below its `/out`.
+const FILES: &str = "files";
 /// Memory of a machine in MiB: its files, 100 users and what waits.
 const MEMORY_MIB: u32 = 2048;
 /// The longest that a run may take on the host, in multiples of its own time, beside ten minutes for the start.
@@ -49,10 +50,10 @@ impl GuestJob {
         serde_json::from_slice(&text).with_context(|| JOB.to_owned())
     }
 
-    /// Folder for the guest's captures, if it is to write some.
+    /// Files that the guest is to write.
     #[must_use]
-    pub fn captures(&self) -> Option<PathBuf> {
-        self.capture.then(|| PathBuf::from(CAPTURES))
+    pub fn files(&self) -> RunFiles {
+        RunFiles { folder: PathBuf::from(FILES), capture: self.capture }
     }
 
     /// Leaves the result for the host.
@@ -96,7 +97,7 @@ impl Machines {
     pub fn run_one(
         &self,
         job: &GuestJob,
-        capture: Option<&Path>,
+        files: Option<&Path>,
         progress: &dyn Fn(Tick),
         stop: &AtomicBool,
     ) -> anyhow::Result<RunRecord> {
@@ -119,8 +120,8 @@ impl Machines {
         let file = results.0.join(RECORD);
         let text = std::fs::read(&file)
             .with_context(|| format!("no result in the machine (status {})", ended.status))?;
-        if let Some(folder) = capture {
-            take_files(&results.0.join(CAPTURES), folder)?;
+        if let Some(folder) = files {
+            take_files(&results.0.join(FILES), folder)?;
         }
         serde_json::from_slice(&text).context("the machine's result")
     }
@@ -146,8 +147,11 @@ impl Drop for Results {
     }
 }
 
-/// Copies the files of one folder into another.
+/// Copies the files of one folder, if there is one, into another.
 fn take_files(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if !from.exists() {
+        return Ok(());
+    }
     std::fs::create_dir_all(to).with_context(|| to.display().to_string())?;
     for entry in std::fs::read_dir(from).with_context(|| from.display().to_string())? {
         let entry = entry?;

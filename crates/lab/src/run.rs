@@ -8,8 +8,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bench::{Bench, Room, SERVER, SERVER_PORT};
@@ -22,14 +22,23 @@ use super::worker::application::ApplicationSpec;
 use super::worker::secure::{Identity, QuicSettings};
 use super::worker::{
     BrowserSpec, CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec,
-    Say, ServerResult, ServerSpec, Tick,
+    QlogSpec, Say, ServerResult, ServerSpec, Tick,
 };
 
 /// Longest time for a worker to start or to finish.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Runs `discipline` once. With `capture`, both ends' packets are written there; `progress` is called about once a
-/// second; `stop` ends the run early with an error.
+/// Files that a run leaves.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunFiles {
+    /// Folder for them.
+    pub folder: PathBuf,
+    /// Whether the packets of both ends are captured. Logs of QUIC's senders are the scenario's to ask for.
+    pub capture: bool,
+}
+
+/// Runs `discipline` once. Captures and logs are written to `files`, if any; `progress` is called about once a second;
+/// `stop` ends the run early with an error.
 ///
 /// # Errors
 /// Whatever part failed to start or to finish, named; or that it was stopped. The namespaces are gone either way.
@@ -37,7 +46,7 @@ pub fn run_one(
     scenario: &Scenario,
     discipline: &str,
     seed: u64,
-    capture: Option<&Path>,
+    files: Option<&RunFiles>,
     progress: &dyn Fn(Tick),
     stop: &AtomicBool,
 ) -> anyhow::Result<RunRecord> {
@@ -66,11 +75,14 @@ pub fn run_one(
     )?;
     let identity = Identity::new()?;
     let costs = idle(&bench, scenario, &identity, seed, stop)?;
-    let files = capture.map(|dir| CaptureFiles::new(scenario, discipline, seed, dir)).transpose()?;
-    let log = files.as_ref().map(|files| files.of("server.pauses"));
+    let names = |files: &RunFiles| FileNames::new(scenario, discipline, seed, &files.folder);
+    let logs = files.filter(|_| scenario.qlog > 0 && scenario.secure()).map(names).transpose()?;
+    let qlog = logs.map(|names| QlogSpec { most: scenario.qlog, file: names.of("connections.qlog") });
+    let captured = files.filter(|files| files.capture).map(names).transpose()?;
+    let log = captured.as_ref().map(|names| names.of("server.pauses"));
     let pauses = ApplicationSpec { pause: scenario.server_pause.secs(), seed, log };
-    let server = server(&bench, scenario, &identity, pauses)?;
-    let captures = files.map(|files| captures(&bench, &files)).transpose()?;
+    let server = server(&bench, scenario, &identity, pauses, qlog)?;
+    let captures = captured.map(|names| captures(&bench, &names)).transpose()?;
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(&bench, scenario, &identity, seed)?)?;
     let mut seen = Seen::default();
@@ -103,6 +115,7 @@ fn server(
     scenario: &Scenario,
     identity: &Identity,
     application: ApplicationSpec,
+    qlog: Option<QlogSpec>,
 ) -> anyhow::Result<Worker<ServerResult>> {
     let spec = ServerSpec {
         web: scenario.web(),
@@ -112,6 +125,7 @@ fn server(
         port: SERVER_PORT,
         congestion_control: scenario.congestion_control.clone(),
         secure: scenario.secure().then(|| quic(scenario)),
+        qlog,
     };
     Worker::start(bench, Room::Server, "server", &spec)
 }
@@ -124,7 +138,7 @@ fn idle(
     seed: u64,
     stop: &AtomicBool,
 ) -> anyhow::Result<Vec<Option<Cost>>> {
-    let server = server(bench, scenario, identity, ApplicationSpec::default())?;
+    let server = server(bench, scenario, identity, ApplicationSpec::default(), None)?;
     let idle: Worker<Vec<Option<Cost>>> =
         Worker::start(bench, Room::Users, "idle", &client_spec(bench, scenario, identity, seed)?)?;
     let costs = loop {
@@ -142,14 +156,14 @@ fn idle(
     Ok(costs)
 }
 
-/// Files that a run with captures leaves: `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap`, `-server.pcap`, and
-/// `-server.pauses`, which says when the server's application let a user wait.
-struct CaptureFiles {
+/// Names of a run's files: `DIR/SCENARIO-DISCIPLINE-SEED-users.pcap`, `-server.pcap`, `-server.pauses`, which says when
+/// the server's application let a user wait, and `-connections.qlog`.
+struct FileNames {
     dir: PathBuf,
     stem: String,
 }
 
-impl CaptureFiles {
+impl FileNames {
     fn new(scenario: &Scenario, discipline: &str, seed: u64, dir: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
         let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
@@ -164,7 +178,7 @@ impl CaptureFiles {
 }
 
 /// Starts listeners at both ends.
-fn captures(bench: &Bench, files: &CaptureFiles) -> anyhow::Result<Vec<Worker<CaptureResult>>> {
+fn captures(bench: &Bench, files: &FileNames) -> anyhow::Result<Vec<Worker<CaptureResult>>> {
     [(Room::Users, "cli0", "users"), (Room::Server, "srv0", "server")]
         .into_iter()
         .map(|(room, interface, end)| {

@@ -131,6 +131,9 @@ pub struct Scenario {
     /// Calls, in the order of the file.
     #[serde(default)]
     pub calls: Vec<Calls>,
+    /// Number of QUIC connections, the first of a run, whose sender is logged as qlog.
+    #[serde(default)]
+    pub qlog: usize,
     /// A sentence for each setting of the file that only a simulator can heed.
     #[serde(skip)]
     pub ignored: Vec<String>,
@@ -228,6 +231,7 @@ impl Scenario {
             disciplines: lab.disciplines,
             traffic: s.traffic.iter().filter_map(Traffic::of).collect(),
             calls,
+            qlog: s.probes.qlog,
             ignored: lab.ignored,
         };
         ensure!(

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::machines::{GuestJob, Machines};
 use super::metrics::{self, Spread, Values};
 use super::record::RunRecord;
-use super::run::run_one;
+use super::run::{RunFiles, run_one};
 use super::scenario::Scenario;
 use super::worker::Tick;
 use super::{bench, browser, middle};
@@ -27,8 +27,8 @@ pub struct SuiteOptions {
     pub jobs: usize,
     /// Machines to run in, one for each run; here, in namespaces of this kernel, if `None`.
     pub machines: Option<Machines>,
-    /// Folder for the packets of both ends of each run; `None` for no captures.
-    pub capture: Option<PathBuf>,
+    /// Files that each run leaves beside its numbers; `None` for neither captures nor logs.
+    pub files: Option<RunFiles>,
     /// The command line, for the result file.
     pub command: String,
 }
@@ -196,17 +196,17 @@ impl Suite {
     }
 
     fn run_job(&self, job: &LabJob, tick: &dyn Fn(Tick), stop: &AtomicBool) -> anyhow::Result<RunRecord> {
-        let capture = self.options.capture.as_deref();
+        let files = self.options.files.as_ref();
         let Some(machines) = &self.options.machines else {
-            return run_one(&self.scenario, &job.discipline, job.seed, capture, tick, stop);
+            return run_one(&self.scenario, &job.discipline, job.seed, files, tick, stop);
         };
         let job = GuestJob {
             scenario: self.scenario.clone(),
             discipline: job.discipline.clone(),
             seed: job.seed,
-            capture: capture.is_some(),
+            capture: files.is_some_and(|files| files.capture),
         };
-        machines.run_one(&job, capture, tick, stop)
+        machines.run_one(&job, files.map(|files| &*files.folder), tick, stop)
     }
 
     fn seeds(&self) -> Vec<u64> {

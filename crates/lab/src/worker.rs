@@ -24,6 +24,7 @@ mod long;
 mod meter;
 mod pages;
 mod patience;
+mod qlog;
 pub mod quic;
 pub mod record;
 mod request;
@@ -38,7 +39,7 @@ pub use emulator::{EmulatorResult, EmulatorSpec};
 pub use idle::Cost;
 pub use load::{BrowserSpec, ClientSpec};
 pub use record::{ClientResult, ObjectRecord};
-pub use server::{ServerResult, ServerSpec};
+pub use server::{QlogSpec, ServerResult, ServerSpec};
 
 /// Message of a worker, one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]

@@ -228,11 +228,16 @@ impl Experiment {
             ("access_rate", "only the thin link limits"),
             ("up_rate", "only the way to the users is thin"),
             ("up_discipline", "only the way to the users has a queue"),
-            ("probes", "it records what docs/how-to/lab.md lists"),
+            ("probes", "but for qlog: it records what docs/how-to/lab.md lists"),
         ];
+        let logs = Some(&["qlog"][..]);
+        let only_logs = |key: &str| {
+            let probes = self.table.get("probes").filter(|_| key == "probes").and_then(Value::as_table);
+            probes.map(|probes| probes.keys().map(String::as_str).collect::<Vec<_>>()).as_deref() == logs
+        };
         let mut said: Vec<String> = reasons
             .iter()
-            .filter(|(key, _)| self.table.contains_key(*key))
+            .filter(|(key, _)| self.table.contains_key(*key) && !only_logs(key))
             .map(|(key, why)| format!("{key}: not heeded by the lab: {why}"))
             .collect();
         if self.table.get("rtt").and_then(Value::as_str).is_some_and(|t| t.contains("..")) {

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use narrows_lab::worker::{Say, say};
 use narrows_lab::{
-    GuestJob, Machines, Outcome, Release, Scenario, Suite, SuiteOptions, picture, report, run_one, table,
-    worker,
+    GuestJob, Machines, Outcome, Release, RunFiles, Scenario, Suite, SuiteOptions, picture, report, run_one,
+    table, worker,
 };
 
 use progress::Show;
@@ -61,7 +61,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
         only: args.only,
         seed: args.seed,
         jobs: usize::from(args.jobs),
-        capture: args.capture.then(|| args.out.clone()),
+        files: Some(RunFiles { folder: args.out.clone(), capture: args.capture }),
         command: std::env::args().collect::<Vec<_>>().join(" "),
     };
     // Caught before anything is loaded, so that a hasty Ctrl-C leaves nothing behind.
@@ -108,9 +108,8 @@ pub fn guest_main() -> anyhow::Result<u8> {
         let lent = lend(&mut job.scenario)?;
         let stop = AtomicBool::new(false);
         let progress = |tick| say(&Say::<()>::Tick(tick));
-        let captures = job.captures();
-        let record =
-            run_one(&job.scenario, &job.discipline, job.seed, captures.as_deref(), &progress, &stop)?;
+        let files = job.files();
+        let record = run_one(&job.scenario, &job.discipline, job.seed, Some(&files), &progress, &stop)?;
         drop(lent);
         GuestJob::leave(&record)
     };

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 mod calls;
+mod qlog;
 mod web;
 
 use std::path::Path;

@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use quinn::{Connection, ConnectionStats, Endpoint, Incoming, RecvStream, SendStream};
+use quinn::{
+    Connecting, Connection, ConnectionError, ConnectionStats, Endpoint, Incoming, RecvStream, SendStream,
+};
 use serde::{Deserialize, Serialize};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::Interest;
-use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::application::Application;
+use super::qlog::{QuicLogs, QuinnListener};
 use super::request::{REQUEST, header, wanted};
 use super::secure::{QuicSettings, SECURE_PORT, server_quic};
 use super::web::{WEB_PORT, over_quic};
+
+/// Time between two looks at the windows of connections that are logged.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Counts of the server's QUIC stack over all connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -44,7 +47,8 @@ pub struct QuicCounters {
 #[derive(Debug, Default)]
 struct Books {
     gone: QuicCounters,
-    live: BTreeMap<usize, Connection>,
+    /// Connections, each with the place of its log.
+    live: BTreeMap<usize, (Connection, Option<usize>)>,
 }
 
 /// A server of QUIC.
@@ -54,21 +58,25 @@ pub(super) struct QuicServer {
     web: Option<Endpoint>,
     books: Arc<Mutex<Books>>,
     ptos: Arc<AtomicU64>,
+    logs: Option<Arc<QuicLogs>>,
     application: Arc<Application>,
 }
 
 impl QuicServer {
-    /// Listens on [`SECURE_PORT`]; counts the probe timeouts of this process from here on.
+    /// Listens on [`SECURE_PORT`]; counts the probe timeouts of this process from here on, and logs the first `qlog`
+    /// connections.
     pub(super) fn new(
         tls: rustls::ServerConfig,
         settings: &QuicSettings,
+        qlog: usize,
         application: Arc<Application>,
     ) -> anyhow::Result<Self> {
         let endpoint = listen(tls, settings, SECURE_PORT)?;
         let ptos = Arc::new(AtomicU64::new(0));
+        let logs = (qlog > 0).then(|| Arc::new(QuicLogs::new(qlog)));
         // A second server in one process would count into the first one's.
-        let _ = tracing::subscriber::set_global_default(PtoCounter(ptos.clone()));
-        Ok(Self { endpoint, web: None, books: Arc::default(), ptos, application })
+        QuinnListener::start(ptos.clone(), logs.clone());
+        Ok(Self { endpoint, web: None, books: Arc::default(), ptos, logs, application })
     }
 
     /// Listens on [`WEB_PORT`] too, for HTTP/3.
@@ -84,6 +92,7 @@ impl QuicServer {
     /// Serves for ever.
     pub(super) async fn serve(&self) {
         let mut second = tokio::time::interval(Duration::from_secs(1));
+        let mut look = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
                 incoming = self.endpoint.accept() => match incoming {
@@ -96,23 +105,47 @@ impl QuicServer {
                 },
                 _ = second.tick() => {
                     let mut books = lock(&self.books);
-                    let now: Vec<u32> = books.live.values().map(|c| c.stats().path.cwnd as u32).collect();
+                    let now: Vec<u32> = books.live.values().map(|(c, _)| c.stats().path.cwnd as u32).collect();
                     books.gone.cwnd.extend(now);
                 }
+                _ = look.tick(), if self.logs.is_some() => self.look(),
             }
         }
     }
 
     /// Serves one connection.
     fn connection(&self, incoming: Incoming, web: bool) -> impl Future<Output = ()> + Send + 'static {
-        connection(incoming, self.books.clone(), self.application.clone(), web)
+        let peer = incoming.remote_address();
+        let port = if web { WEB_PORT } else { SECURE_PORT };
+        let local = SocketAddr::new(incoming.local_ip().unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port);
+        let (accepted, log) = match &self.logs {
+            Some(logs) => logs.accepting([local, peer], || incoming.accept()),
+            None => (incoming.accept(), None),
+        };
+        let user = User { peer, log, web };
+        connection(accepted, user, self.books.clone(), self.application.clone())
+    }
+
+    /// Has the logs of live connections tell how these stand.
+    fn look(&self) {
+        let Some(logs) = &self.logs else { return };
+        for (connection, log) in lock(&self.books).live.values() {
+            if let Some(log) = log {
+                logs.look(*log, &connection.stats());
+            }
+        }
+    }
+
+    /// Writes the logs of connections, if they are wanted.
+    pub(super) fn write_logs(&self, file: &Path) -> anyhow::Result<()> {
+        self.logs.as_ref().map_or(Ok(()), |logs| logs.write(file))
     }
 
     /// Counts so far, live connections included.
     pub(super) fn counters(&self) -> QuicCounters {
         let books = lock(&self.books);
         let mut all = books.gone.clone();
-        books.live.values().for_each(|c| all.add(&c.stats()));
+        books.live.values().for_each(|(c, _)| all.add(&c.stats()));
         all.ptos = self.ptos.load(Ordering::Relaxed);
         all
     }
@@ -144,9 +177,28 @@ async fn accept(endpoint: Option<&Endpoint>) -> Option<Incoming> {
     }
 }
 
-async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>, application: Arc<Application>, web: bool) {
-    let peer = incoming.remote_address();
-    let Ok(connection) = incoming.await else {
+/// Other end of a connection.
+#[derive(Clone, Copy, Debug)]
+struct User {
+    peer: SocketAddr,
+    /// Place of the connection's log.
+    log: Option<usize>,
+    /// Whether it speaks HTTP/3.
+    web: bool,
+}
+
+async fn connection(
+    accepted: Result<Connecting, ConnectionError>,
+    user: User,
+    books: Arc<Mutex<Books>>,
+    application: Arc<Application>,
+) {
+    let User { peer, log, web } = user;
+    let established = match accepted {
+        Ok(connecting) => connecting.await,
+        Err(why) => Err(why),
+    };
+    let Ok(connection) = established else {
         lock(&books).gone.failed += 1;
         return;
     };
@@ -154,7 +206,7 @@ async fn connection(incoming: Incoming, books: Arc<Mutex<Books>>, application: A
     {
         let mut books = lock(&books);
         books.gone.connections += 1;
-        books.live.insert(id, connection.clone());
+        books.live.insert(id, (connection.clone(), log));
     }
     // A user who went away is the user's own record.
     if web {
@@ -191,39 +243,4 @@ async fn answer(
     }
     send.finish()?;
     Ok(())
-}
-
-/// Counts quinn's word for a probe timeout; it has no counter for them.
-struct PtoCounter(Arc<AtomicU64>);
-
-struct IsPto(bool);
-
-impl Visit for IsPto {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0 |= field.name() == "message" && format!("{value:?}") == "PTO fired";
-    }
-}
-
-impl Subscriber for PtoCounter {
-    fn register_callsite(&self, at: &'static Metadata<'static>) -> Interest {
-        let from_quinn = at.target().starts_with("quinn_proto::connection") && *at.level() == Level::TRACE;
-        let like_it =
-            at.is_event() && at.fields().field("in_flight").is_some() && at.fields().field("space").is_some();
-        if from_quinn && like_it { Interest::always() } else { Interest::never() }
-    }
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-    fn event(&self, event: &Event<'_>) {
-        let mut pto = IsPto(false);
-        event.record(&mut pto);
-        self.0.fetch_add(u64::from(pto.0), Ordering::Relaxed);
-    }
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
 }

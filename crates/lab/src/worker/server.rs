@@ -3,6 +3,7 @@
 //! HTTP in shape, so that a box which turns users away with a 503 is understood by them.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,18 @@ pub struct ServerSpec {
     /// Calls to expect.
     #[serde(default)]
     pub calls: Vec<Calls>,
+    /// QUIC connections to log, if any.
+    #[serde(default)]
+    pub qlog: Option<QlogSpec>,
+}
+
+/// Connections that a server logs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QlogSpec {
+    /// Number of connections, the first of the run.
+    pub most: usize,
+    /// File to write in the end.
+    pub file: PathBuf,
 }
 
 /// Result of the server, most of it from its kernel's counters.
@@ -73,6 +86,7 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let caller =
         (!spec.calls.is_empty()).then(|| Caller::server(&spec.calls, spec.application.seed)).transpose()?;
+    let logged = spec.qlog.as_ref().map_or(0, |qlog| qlog.most);
     let quic = runtime.block_on(async {
         let plain = listen(&spec, spec.port)?;
         let pauses = application.clone();
@@ -87,7 +101,7 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
                 tokio::spawn(accept(secure, move |stream, peer| {
                     answer_over_tls(plain.clone(), stream, peer, pauses.clone())
                 }));
-                let mut quic = QuicServer::new(tls(&[])?, settings, application.clone())?;
+                let mut quic = QuicServer::new(tls(&[])?, settings, logged, application.clone())?;
                 if spec.web {
                     let listener = listen(&spec, WEB_PORT)?;
                     let pauses = application.clone();
@@ -110,6 +124,9 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
         tokio::select! {
             () = serve => {}
             () = stdin_ends() => {}
+        }
+        if let (Some(quic), Some(qlog)) = (&quic, &spec.qlog) {
+            quic.write_logs(&qlog.file)?;
         }
         anyhow::Ok(quic.map(|q| q.counters()))
     })?;

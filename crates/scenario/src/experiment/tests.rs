@@ -260,6 +260,17 @@ fn a_log_is_found_beside_the_file() {
 }
 
 #[test]
+fn the_lab_heeds_logs_alone_of_the_probes() {
+    let ignored = |probes: &str| {
+        let lab = Experiment::parse(&format!("{THIN}[probes]\n{probes}\n"), &[]).unwrap().for_lab().unwrap();
+        (lab.scenario.probes.qlog, lab.ignored)
+    };
+    assert_eq!(ignored("qlog = 3"), (3, vec![]));
+    let (qlog, said) = ignored("qlog = 3\nslice = \"10s\"");
+    assert!(qlog == 3 && said.len() == 1 && said[0].starts_with("probes: "), "{said:?}");
+}
+
+#[test]
 fn probes() {
     let s = one(&format!(
         "{}[probes]\nslice = \"10s\"\nseries = [\"cwnd\", \"queue\"]\nepochs = \"400ms\"\ncapture = \
