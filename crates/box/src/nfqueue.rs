@@ -2,6 +2,8 @@
 //! and say what is to become of them. Routing, NAT and bridging are the kernel's as before, and where nobody listens
 //! (`--queue-bypass`) or we fall behind (fail-open) packets go on their way.
 
+mod ports;
+
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,8 +11,9 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use narrows_netio::frame;
 use narrows_netio::mmsg::{BATCH, Batch};
-use narrows_netio::nfqueue::{self as netlink, QueueMessage};
+use narrows_netio::nfqueue::{self as netlink, QueueMessage, QueuedPacket, VlanTag};
 use narrows_qdisc::{Direction, Event, Verdict};
 use narrows_units::{Bytes, Instant};
 use narrows_users::{LinkAddress, Mac};
@@ -24,6 +27,7 @@ use super::http_503::Standing;
 use super::packet::{ErrorCounters, HeldPacket, Passage, header_of_packet};
 use super::responder::Responder;
 use super::sight::Mark;
+use ports::Ports;
 
 /// Packets the kernel may hold for us, in each direction, until [`Channel::hold_at_most`] is called; what exceeds this
 /// is let through unqueued.
@@ -36,6 +40,8 @@ const DATAGRAM: usize = 66_000;
 const VERDICTS_AT_ONCE: usize = 48 << 10;
 /// Packets accepted whose lengths are known until their verdicts may have been refused: more than wait in a socket.
 const ACCEPTED: usize = 1 << 12;
+/// Bytes kept of a packet that is not to be changed: all headers.
+const BEGINNING: usize = 256;
 /// Buffers kept for packets to come.
 const SPARE_BUFFERS: usize = 4096;
 
@@ -49,6 +55,14 @@ struct NfQueue {
     accepted: Accepted,
     /// Packets that were accepted when the kernel had them no more.
     gone: u64,
+    /// Whether a packet is accepted among the verdicts that wait to be sent.
+    accepts: bool,
+    /// Frames that wait to be sent; none while a packet is accepted, so that no order changes.
+    frames: Vec<Vec<u8>>,
+    /// Port by which these leave.
+    leave_by: u32,
+    /// Packets that merged ones stood for, beside one each.
+    cut: u64,
 }
 
 /// Lengths of the packets that were accepted last, by their numbers: a refusal names the number alone, and comes before
@@ -123,15 +137,7 @@ impl NfQueue {
         if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
             setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER)?;
         }
-        let mut queue = Self {
-            number,
-            socket,
-            batch: Batch::new(DATAGRAM),
-            verdicts: Vec::new(),
-            numbers: Numbers::default(),
-            accepted: Accepted::new(),
-            gone: 0,
-        };
+        let mut queue = Self::resume(number, socket, 0);
         queue.ask(|out| netlink::bind(out, number))?;
         queue.ask(|out| netlink::configure(out, number, QUEUE_LEN))?;
         Ok(queue)
@@ -147,6 +153,10 @@ impl NfQueue {
             numbers: Numbers { last: last_id, ..Numbers::default() },
             accepted: Accepted::new(),
             gone: 0,
+            accepts: false,
+            frames: Vec::new(),
+            leave_by: 0,
+            cut: 0,
         }
     }
 
@@ -171,6 +181,7 @@ impl NfQueue {
 
     fn say(&mut self, id: u32, verdict: u32, changed: Option<&[u8]>) -> io::Result<()> {
         netlink::verdict(&mut self.verdicts, self.number, id, verdict, changed);
+        self.accepts |= verdict == netlink::ACCEPT;
         if self.verdicts.len() >= VERDICTS_AT_ONCE { self.flush() } else { Ok(()) }
     }
 
@@ -189,7 +200,19 @@ impl NfQueue {
             }
         }
         self.verdicts.drain(..sent);
+        self.accepts &= !self.verdicts.is_empty();
         outcome
+    }
+
+    /// Sends the frames that wait. Returns how many their port did not take.
+    fn flush_frames(&mut self, ports: &mut Ports) -> u64 {
+        if self.frames.is_empty() {
+            return 0;
+        }
+        let gone = ports.send(self.leave_by, &self.frames);
+        self.gone += gone;
+        self.frames.clear();
+        gone
     }
 }
 
@@ -207,6 +230,8 @@ pub struct Nfqueue {
     lan: Option<String>,
     /// Answers for servers where that was asked for.
     responder: Option<Responder>,
+    /// Ports of the bridge, if packets come from one.
+    ports: Option<Ports>,
 }
 
 impl Nfqueue {
@@ -229,7 +254,20 @@ impl Nfqueue {
 
     fn on(queues: [NfQueue; 2]) -> Self {
         let errors = ErrorCounters::default();
-        Self { queues, spare: Vec::new(), errors, failed: None, gone: Vec::new(), lan: None, responder: None }
+        let (spare, gone) = (Vec::new(), Vec::new());
+        Self { queues, spare, errors, failed: None, gone, lan: None, responder: None, ports: None }
+    }
+
+    /// Takes packets of a table of family bridge: merged ones as they are.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn on_bridge(mut self) -> io::Result<Self> {
+        for queue in &mut self.queues {
+            netlink::leave_merged(&mut queue.verdicts, queue.number);
+            queue.flush()?;
+        }
+        Ok(Self { ports: Some(Ports::default()), ..self })
     }
 
     /// Names the interface of the users, to which this machine routes: needed for answering.
@@ -238,11 +276,17 @@ impl Nfqueue {
         Self { lan: Some(lan.to_owned()), ..self }
     }
 
-    fn buffer_with(spare: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
+    /// Bytes of a packet behind those of `before`, and where it begins.
+    fn buffer_with(spare: &mut Vec<Vec<u8>>, before: &[u8], packet: &QueuedPacket<'_>) -> (Vec<u8>, u16) {
         let mut buffer = spare.pop().unwrap_or_default();
         buffer.clear();
-        buffer.extend_from_slice(bytes);
-        buffer
+        buffer.extend_from_slice(before);
+        if let Some(tag) = packet.vlan.filter(|_| !before.is_empty()) {
+            frame::insert_vlan(&mut buffer, tag.protocol, tag.control);
+        }
+        let ip_at = buffer.len() as u16;
+        buffer.extend_from_slice(packet.bytes);
+        (buffer, ip_at)
     }
 
     fn keep_buffer(&mut self, buffer: Vec<u8>) {
@@ -252,15 +296,38 @@ impl Nfqueue {
     }
 
     fn say(&mut self, packet: HeldPacket, verdict: u32) {
-        let changed = (packet.dirty && verdict == netlink::ACCEPT).then_some(packet.bytes.as_slice());
-        let queue = &mut self.queues[packet.direction as usize];
-        if verdict == netlink::ACCEPT {
-            queue.accepted.note(packet.id, packet.header.len);
+        let accepts = verdict == netlink::ACCEPT;
+        // Given back changed, a packet on a bridge is dropped by newer kernels (nfqnl_validate_write of Linux 7.3).
+        let sends = accepts && packet.port != 0 && (packet.dirty || packet.is_piece);
+        if !packet.is_piece {
+            let changed = (packet.dirty && accepts && !sends).then_some(packet.bytes.as_slice());
+            let queue = &mut self.queues[packet.direction as usize];
+            if accepts && !sends {
+                self.errors.gone += self.ports.as_mut().map_or(0, |ports| queue.flush_frames(ports));
+                queue.accepted.note(packet.id, packet.header.len);
+            }
+            let verdict = if sends { netlink::DROP } else { verdict };
+            if let Err(error) = queue.say(packet.id, verdict, changed) {
+                self.failed.get_or_insert(error);
+            }
         }
-        if let Err(error) = queue.say(packet.id, verdict, changed) {
+        if sends { self.send_frame(packet) } else { self.keep_buffer(packet.bytes) }
+    }
+
+    /// Has the frame of a packet leave by its port, behind what was accepted before.
+    fn send_frame(&mut self, packet: HeldPacket) {
+        let queue = &mut self.queues[packet.direction as usize];
+        if queue.accepts
+            && let Err(error) = queue.flush()
+        {
             self.failed.get_or_insert(error);
         }
-        self.keep_buffer(packet.bytes);
+        let ports = self.ports.get_or_insert_default();
+        if queue.leave_by != packet.port || queue.frames.len() == BATCH {
+            self.errors.gone += queue.flush_frames(ports);
+        }
+        queue.leave_by = packet.port;
+        queue.frames.push(packet.bytes);
     }
 
     fn receive_from(
@@ -279,8 +346,30 @@ impl Nfqueue {
         };
         for heard in queue.batch.iter().flat_map(netlink::messages) {
             match heard {
-                QueueMessage::Packet { id, bytes, is_ip, mac, vlan } => {
+                QueueMessage::Packet(packet) => {
+                    let QueuedPacket { id, bytes, is_ip, mac, vlan, .. } = packet;
                     queue.numbers.heard(id);
+                    // The sender's MAC address is the user's on the way up only; a VLAN is of the port it came in by.
+                    let users = direction == Direction::Up;
+                    let link = LinkAddress {
+                        mac: mac.filter(|_| users).map(Mac),
+                        vlan: vlan.filter(|_| users).map(VlanTag::number),
+                    };
+                    if is_ip
+                        && packet.is_merged
+                        && let Some(pieces) = self.ports.as_mut().and_then(|ports| ports.cut(&packet))
+                    {
+                        netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
+                        queue.cut += (pieces.len() as u64).saturating_sub(1);
+                        into.extend(pieces.into_iter().filter_map(|bytes| {
+                            let piece = HeldPacket::of_frame(bytes, direction, &mut self.errors)?;
+                            Some((
+                                direction,
+                                HeldPacket { is_piece: true, port: packet.leaves_by, link, ..piece },
+                            ))
+                        }));
+                        continue;
+                    }
                     let (header, is_sound) = header_of_packet(if is_ip { bytes } else { &[] }, mac.map(Mac));
                     let header = Header { len: Bytes(bytes.len() as u64).max(header.len), ..header };
                     self.errors.malformed += u64::from(is_ip && !is_sound);
@@ -292,11 +381,17 @@ impl Nfqueue {
                     }
                     let answerable = direction == Direction::Up
                         && self.responder.as_ref().is_some_and(|r| r.answers(&header));
-                    // The sender's MAC address is the user's on the way up only; a VLAN is of the port it came in by.
-                    let users = direction == Direction::Up;
-                    let link =
-                        LinkAddress { mac: mac.filter(|_| users).map(Mac), vlan: vlan.filter(|_| users) };
-                    let bytes = Self::buffer_with(&mut self.spare, bytes);
+                    let (port, before) =
+                        self.ports.as_mut().map_or((0, &[][..]), |ports| ports.way_of(&packet));
+                    let (mut bytes, ip_at) = Self::buffer_with(&mut self.spare, before, &packet);
+                    // A merged packet that cannot be cut is left as it is: each of its pieces would have to be changed.
+                    if packet.is_merged && port == 0 {
+                        bytes.truncate(BEGINNING);
+                    }
+                    // Given back changed, it goes as it is.
+                    if is_ip && packet.lacks_checksum {
+                        frame::finish_checksum(&mut bytes, usize::from(ip_at));
+                    }
                     into.push((
                         direction,
                         HeldPacket {
@@ -304,7 +399,9 @@ impl Nfqueue {
                             direction,
                             dirty: false,
                             answerable,
-                            ip_at: 0,
+                            is_piece: false,
+                            port,
+                            ip_at,
                             header,
                             link,
                             user: None,
@@ -359,6 +456,7 @@ impl Backend for Nfqueue {
 
     fn flush(&mut self) -> io::Result<()> {
         for queue in &mut self.queues {
+            self.errors.gone += self.ports.as_mut().map_or(0, |ports| queue.flush_frames(ports));
             queue.flush()?;
         }
         self.failed.take().map_or(Ok(()), Err)
@@ -393,6 +491,7 @@ impl Channel for Nfqueue {
             unqueued: queue.numbers.skipped,
             lost: 0,
             gone: queue.gone,
+            cut: queue.cut,
         })
     }
 
@@ -401,6 +500,7 @@ impl Channel for Nfqueue {
         if let Some(responder) = &self.responder {
             responder.links_changed();
         }
+        self.ports.iter_mut().for_each(Ports::links_changed);
     }
 
     fn answer_http(&mut self, on: bool) -> anyhow::Result<()> {
@@ -436,8 +536,8 @@ impl Channel for Nfqueue {
             let last = &mut queue.numbers.last;
             let _ = queue.batch.receive_waiting(queue.socket.as_fd(), SOCKET_BUFFER, |datagram| {
                 for heard in netlink::messages(datagram) {
-                    if let QueueMessage::Packet { id, .. } = heard {
-                        *last = id;
+                    if let QueueMessage::Packet(packet) = heard {
+                        *last = packet.id;
                     }
                 }
             });

@@ -35,6 +35,8 @@ pub struct Passage {
     pub lost: u64,
     /// Packets that were sent when they or their way were gone.
     pub gone: u64,
+    /// Packets that merged ones stood for, beside one each, which `offered` does not count.
+    pub cut: u64,
 }
 
 impl Passage {
@@ -54,8 +56,9 @@ impl Passage {
 
 /// A packet held between its arrival and its verdict.
 ///
-/// With NFQUEUE the packet itself stays in the kernel and these bytes are a copy, given back only if they were changed.
-/// With packet sockets and AF_XDP these bytes are the packet.
+/// With NFQUEUE the packet itself stays in the kernel and these bytes are a copy, given back only if they were changed:
+/// on a bridge as a frame that leaves by its port. With packet sockets and AF_XDP these bytes are the packet, as they
+/// are of a piece of a merged one.
 #[derive(Debug)]
 pub struct HeldPacket {
     /// The kernel's number for it (NFQUEUE), or zero.
@@ -66,6 +69,10 @@ pub struct HeldPacket {
     pub(super) dirty: bool,
     /// Whether its sender is answered if it is refused.
     pub(super) answerable: bool,
+    /// Whether it is a piece of a merged packet, which the kernel no longer has (NFQUEUE).
+    pub(super) is_piece: bool,
+    /// Number of the port of a bridge by which its frame is to leave if the kernel does not send it (NFQUEUE), or zero.
+    pub(super) port: u32,
     /// Offset of the IP header in `bytes`.
     pub(super) ip_at: u16,
     /// The headers.
@@ -89,6 +96,8 @@ impl HeldPacket {
             direction,
             dirty: false,
             answerable: false,
+            is_piece: false,
+            port: 0,
             ip_at: 0,
             header: narrows_wire::parse(&bytes).expect("a packet"),
             link: LinkAddress::default(),
@@ -114,6 +123,8 @@ impl HeldPacket {
             direction,
             dirty: false,
             answerable: false,
+            is_piece: false,
+            port: 0,
             ip_at: ip_at as u16,
             header,
             link: link_of(&bytes, direction),

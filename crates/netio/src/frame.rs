@@ -14,6 +14,8 @@ const GSO_TCP6: u8 = 4;
 const GSO_UDP: u8 = 5;
 /// A flag beside the type: the segment carries CWR.
 const GSO_ECN: u8 = 0x80;
+/// Largest packet that every path carries.
+const LEAST_MTU: usize = 1280;
 
 /// Header of a frame that names the work left to hardware: checksum and segmentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +42,24 @@ impl Vnet {
             checksum_at: checksum_from + word(8),
         };
         Some((vnet, frame))
+    }
+
+    /// Header for a merged segment of TCP whose own is not known: pieces of which any path carries each, 1280 bytes
+    /// at most, the least MTU of IPv6 (RFC 8200, section 5). `None` for what is no such segment.
+    #[must_use]
+    pub fn guess(frame: &[u8]) -> Option<Self> {
+        let ip_at = ip_offset(frame)?;
+        let (l4, proto) = transport(frame, ip_at)?;
+        let header = usize::from(*frame.get(l4.start + 12)? >> 4).max(5) * 4;
+        let gso = if frame[ip_at] >> 4 == 4 { GSO_TCP4 } else { GSO_TCP6 };
+        let gso_size = LEAST_MTU - (l4.start - ip_at) - header;
+        (proto == 6).then_some(Self { gso, gso_size, ..Self::default() })
+    }
+
+    /// Whether the frame stands for several packets.
+    #[must_use]
+    pub const fn is_merged(&self) -> bool {
+        self.gso != 0
     }
 
     /// Hands `each` the packets this frame stands for, as the wire would carry them. `false` if it is of a kind we
@@ -72,7 +92,9 @@ impl Vnet {
     }
 
     fn cut(&self, frame: &[u8], ip_at: usize, proto: u8, mut each: impl FnMut(Vec<u8>)) -> Option<()> {
-        let l4 = self.checksum_from;
+        // Where no checksum is left to hardware, as for what a driver has merged, the headers say where it begins.
+        let left = self.flags & NEEDS_CHECKSUM != 0;
+        let l4 = if left { self.checksum_from } else { transport(frame, ip_at)?.0.start };
         // No TCP header is shorter than 20 bytes, whatever its data offset says (RFC 9293, section 3.1).
         let data = l4 + if proto == 6 { usize::from(*frame.get(l4 + 12)? >> 4).max(5) * 4 } else { 8 };
         let payload = frame.get(data..).filter(|_| self.gso_size > 0 && ip_at + 20 <= l4)?;
@@ -260,6 +282,24 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_is_known_of_a_segment_its_pieces_fit_any_path() {
+        let f = frame(3000);
+        let (guess, mut pieces) = (Vnet::guess(&f).unwrap(), Vec::new());
+        assert!(guess.is_merged() && guess.complete(&f, |p| pieces.push(p)));
+        // 1280 bytes less 40 of headers are 1240 of payload.
+        assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [1294, 1294, 574]);
+        for p in &pieces {
+            assert_eq!(narrows_wire::tcp_checksum(&p[14..]).unwrap().to_be_bytes(), p[50..52]);
+        }
+        let mut datagram = f.clone();
+        datagram[23] = 17;
+        assert_eq!(Vnet::guess(&datagram), None, "what its pieces were nobody knows");
+        for n in 0..70 {
+            let _ = Vnet::guess(&f[..n]);
+        }
+    }
+
+    #[test]
     fn a_checksum_left_to_hardware_is_filled_in() {
         let mut f = frame(11);
         let expected = narrows_wire::tcp_checksum(&f[14..]).unwrap();
@@ -300,8 +340,8 @@ mod tests {
             f[46] = data_offset << 4;
             for n in 0..=f.len() {
                 for gso in [0, 1, 4, 5, 9] {
-                    for size in [0, 1, 7] {
-                        let _ = vnet(1, gso, size).complete(&f[..n], |_| ());
+                    for (flags, size) in [(1, 0), (1, 1), (1, 7), (0, 7)] {
+                        let _ = vnet(flags, gso, size).complete(&f[..n], |_| ());
                     }
                 }
                 let _ = ip_offset(&f[..n]);

@@ -5,6 +5,7 @@ pub mod ethtool;
 pub mod frame;
 pub mod identity;
 pub mod links;
+pub mod merged;
 pub mod mmsg;
 pub mod nfqueue;
 pub mod packet_socket;

@@ -14,9 +14,6 @@ const NFGEN: usize = 4;
 const ATTR_HEADER: usize = 4;
 const SUBSYS_QUEUE: u16 = (libc::NFNL_SUBSYS_QUEUE as u16) << 8;
 
-/// Within NFQA_VLAN: priority and number of the tag.
-const NFQA_VLAN_TCI: i32 = 2;
-
 /// Accept, as netfilter numbers verdicts.
 pub const ACCEPT: u32 = libc::NF_ACCEPT as u32;
 /// Drop.
@@ -70,8 +67,8 @@ pub fn unbind(out: &mut Vec<u8>, queue: u16) {
     Message::new(out, libc::NFQNL_MSG_CONFIG, queue, true).attr(libc::NFQA_CFG_CMD, &[&command]).end();
 }
 
-/// Whole packets, at most `max_len` of them at a time, more than that let through rather than dropped; offloaded
-/// segments cut to wire size.
+/// Whole packets, at most `max_len` of them at a time, more than that let through rather than dropped; merged ones cut
+/// by the kernel, unless [`leave_merged`] says otherwise.
 pub fn configure(out: &mut Vec<u8>, queue: u16, max_len: u32) {
     // A copy range of 0 means as much as fits an attribute: 65531 bytes.
     let params = [0u8, 0, 0, 0, libc::NFQNL_COPY_PACKET as u8];
@@ -82,6 +79,16 @@ pub fn configure(out: &mut Vec<u8>, queue: u16, max_len: u32) {
         .attr(libc::NFQA_CFG_QUEUE_MAXLEN, &[&max_len.to_be_bytes()])
         .attr(libc::NFQA_CFG_MASK, &[&mask.to_be_bytes()])
         .attr(libc::NFQA_CFG_FLAGS, &[&flags.to_be_bytes()])
+        .end();
+}
+
+/// Has the kernel hand merged packets over as they are from now on, and plain ones whose checksum is left to hardware.
+/// No answer is asked for, so packets may flow meanwhile.
+pub fn leave_merged(out: &mut Vec<u8>, queue: u16) {
+    let flag = (libc::NFQA_CFG_F_GSO as u32).to_be_bytes();
+    Message::new(out, libc::NFQNL_MSG_CONFIG, queue, false)
+        .attr(libc::NFQA_CFG_MASK, &[&flag])
+        .attr(libc::NFQA_CFG_FLAGS, &[&flag])
         .end();
 }
 
@@ -122,22 +129,53 @@ pub fn socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Tag of a VLAN (IEEE 802.1Q) that the kernel keeps beside a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanTag {
+    /// EtherType of the tag.
+    pub protocol: u16,
+    /// Priority and number.
+    pub control: u16,
+}
+
+impl VlanTag {
+    /// Number of the VLAN.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.control & 0xfff
+    }
+}
+
+/// A packet that awaits its verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueuedPacket<'a> {
+    /// Number of the packet.
+    pub id: u32,
+    /// Bytes of the packet from behind the frame's header on, perhaps cut.
+    pub bytes: &'a [u8],
+    /// Whether it is one of IP, as its frame or hook says.
+    pub is_ip: bool,
+    /// The MAC address of its sender, where it came by Ethernet.
+    pub mac: Option<[u8; 6]>,
+    /// VLAN of the packet, where a bridge shows it.
+    pub vlan: Option<VlanTag>,
+    /// Header of the frame, where a bridge shows it.
+    pub link_header: &'a [u8],
+    /// Whether it stands for several packets.
+    pub is_merged: bool,
+    /// Whether its checksum is left to hardware.
+    pub lacks_checksum: bool,
+    /// Number of the interface by which it came, of a bridge its port; zero if none.
+    pub came_by: u32,
+    /// Number of the interface by which it is to leave, of a bridge its port; zero if none.
+    pub leaves_by: u32,
+}
+
 /// Message of the kernel about a queue.
 #[derive(Debug)]
 pub enum QueueMessage<'a> {
     /// A packet awaits its verdict.
-    Packet {
-        /// Number of the packet.
-        id: u32,
-        /// Bytes of the packet from behind the frame's header on, perhaps cut.
-        bytes: &'a [u8],
-        /// Whether it is one of IP, as its frame or hook says.
-        is_ip: bool,
-        /// The MAC address of its sender, where it came by Ethernet.
-        mac: Option<[u8; 6]>,
-        /// VLAN of the packet, where a bridge shows it.
-        vlan: Option<u16>,
-    },
+    Packet(QueuedPacket<'a>),
     /// The answer to a request that was no verdict: success, or an error number.
     Answer(Result<(), io::Error>),
     /// A verdict was refused: the kernel has no such packet any more.
@@ -160,9 +198,9 @@ pub fn fuzz(datagram: &[u8]) {
     let (mut count, mut carried) = (0, 0);
     for heard in messages(datagram) {
         count += 1;
-        if let QueueMessage::Packet { bytes, vlan, .. } = heard {
-            carried += bytes.len();
-            assert!(vlan.is_none_or(|number| number < 4096));
+        if let QueueMessage::Packet(packet) = heard {
+            carried += packet.bytes.len();
+            assert!(packet.vlan.is_none_or(|tag| tag.number() < 4096));
         }
     }
     assert!(count * NLMSG_HEADER <= datagram.len() && carried <= datagram.len());
@@ -198,7 +236,8 @@ fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
     if kind != SUBSYS_QUEUE | libc::NFQNL_MSG_PACKET as u16 {
         return None;
     }
-    let (mut id, mut is_ip, mut bytes, mut mac, mut vlan) = (None, true, &[][..], None, None);
+    let (mut numbered, mut packet) = (false, QueuedPacket { is_ip: true, ..QueuedPacket::default() });
+    let number = |value: &[u8]| Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?));
     let mut attrs = m.get(NLMSG_HEADER + NFGEN..)?;
     while let Some(len) = u16_at(attrs, 0).map(usize::from).filter(|&l| l >= ATTR_HEADER) {
         // The two top bits are flags (nested, byte order).
@@ -206,18 +245,30 @@ fn message_of(m: &[u8]) -> Option<QueueMessage<'_>> {
         let value = attrs.get(ATTR_HEADER..len)?;
         match kind {
             libc::NFQA_PACKET_HDR => {
-                id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?));
+                (numbered, packet.id) = (true, number(value)?);
                 // Field hw_protocol of struct nfqnl_msg_packet_hdr is an EtherType; on a bridge it may be any.
-                is_ip = matches!(value.get(4..6)?, [0x08, 0x00] | [0x86, 0xdd]);
+                packet.is_ip = matches!(value.get(4..6)?, [0x08, 0x00] | [0x86, 0xdd]);
             }
-            libc::NFQA_PAYLOAD => bytes = value,
-            libc::NFQA_HWADDR => mac = sender(value),
-            libc::NFQA_VLAN => vlan = vlan_number(value),
+            libc::NFQA_PAYLOAD => packet.bytes = value,
+            libc::NFQA_HWADDR => packet.mac = sender(value),
+            libc::NFQA_VLAN => packet.vlan = vlan_tag(value),
+            libc::NFQA_L2HDR => packet.link_header = value,
+            libc::NFQA_SKB_INFO => {
+                let flags = number(value)?.cast_signed();
+                packet.is_merged = flags & libc::NFQA_SKB_GSO != 0;
+                packet.lacks_checksum = flags & libc::NFQA_SKB_CSUMNOTREADY != 0;
+            }
+            // Beside them stand numbers of the bridge.
+            libc::NFQA_IFINDEX_PHYSINDEV => packet.came_by = number(value)?,
+            libc::NFQA_IFINDEX_PHYSOUTDEV => packet.leaves_by = number(value)?,
+            // Kernels without br_netfilter have these alone, and they are the ports'.
+            libc::NFQA_IFINDEX_INDEV if packet.came_by == 0 => packet.came_by = number(value)?,
+            libc::NFQA_IFINDEX_OUTDEV if packet.leaves_by == 0 => packet.leaves_by = number(value)?,
             _ => {}
         }
         attrs = attrs.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Some(QueueMessage::Packet { id: id?, bytes, is_ip, mac, vlan })
+    numbered.then_some(QueueMessage::Packet(packet))
 }
 
 /// Number of a packet and the verdict on it in a request that the kernel gives back with an error, if it is one of
@@ -240,17 +291,19 @@ fn sender(value: &[u8]) -> Option<[u8; 6]> {
     if len == 6 { value.get(4..10)?.try_into().ok() } else { None }
 }
 
-/// The number in a nested attribute NFQA_VLAN_TCI, in network order.
-fn vlan_number(mut value: &[u8]) -> Option<u16> {
+/// The tag in nested attributes NFQA_VLAN_PROTO and NFQA_VLAN_TCI, in network order.
+fn vlan_tag(mut value: &[u8]) -> Option<VlanTag> {
+    let (mut protocol, mut control) = (0x8100, None);
     while let Some(len) = u16_at(value, 0).map(usize::from).filter(|&l| l >= ATTR_HEADER) {
-        if i32::from(u16_at(value, 2)? & 0x3fff) == NFQA_VLAN_TCI {
-            return Some(
-                u16::from_be_bytes(value.get(ATTR_HEADER..ATTR_HEADER + 2)?.try_into().ok()?) & 0xfff,
-            );
+        let number = u16::from_be_bytes(value.get(ATTR_HEADER..ATTR_HEADER + 2)?.try_into().ok()?);
+        match i32::from(u16_at(value, 2)? & 0x3fff) {
+            libc::NFQA_VLAN_PROTO => protocol = number,
+            libc::NFQA_VLAN_TCI => control = Some(number),
+            _ => {}
         }
-        value = value.get(len.next_multiple_of(4)..)?;
+        value = value.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    None
+    control.map(|control| VlanTag { protocol, control })
 }
 
 #[cfg(test)]
@@ -290,10 +343,41 @@ mod tests {
         answer[16..20].copy_from_slice(&(-libc::EPERM).to_ne_bytes());
         d.extend(answer);
         let heard: Vec<_> = messages(&d).collect();
-        assert!(matches!(heard[0], QueueMessage::Packet { id: 1, bytes: [0x45, 0x45, 0x45], .. }));
-        assert!(matches!(heard[1], QueueMessage::Packet { id: 2, is_ip: true, bytes: [], .. }));
+        let packet = |n: usize| match &heard[n] {
+            QueueMessage::Packet(packet) => (packet.id, packet.is_ip, packet.bytes),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(packet(0), (1, true, &[0x45, 0x45, 0x45][..]));
+        assert_eq!(packet(1), (2, true, &[][..]));
         assert!(matches!(&heard[2], QueueMessage::Answer(Err(e)) if e.raw_os_error() == Some(libc::EPERM)));
         assert_eq!(heard.len(), 3);
+    }
+
+    #[test]
+    fn a_merged_packet_on_a_bridge_with_its_frame() {
+        let be = |number: u32| number.to_be_bytes();
+        let mut out = Vec::new();
+        // NFQA_VLAN { NFQA_VLAN_PROTO 0x88a8, NFQA_VLAN_TCI 0x2005 }.
+        let vlan = [6, 0, 1, 0, 0x88, 0xa8, 0, 0, 6, 0, 2, 0, 0x20, 5, 0, 0];
+        Message::new(&mut out, libc::NFQNL_MSG_PACKET, 5, false)
+            .attr(libc::NFQA_PACKET_HDR, &[&be(9), &[0x86, 0xdd, 2]])
+            .attr(libc::NFQA_IFINDEX_PHYSINDEV, &[&be(3)])
+            .attr(libc::NFQA_IFINDEX_INDEV, &[&be(7)])
+            .attr(libc::NFQA_IFINDEX_PHYSOUTDEV, &[&be(4)])
+            .attr(libc::NFQA_IFINDEX_OUTDEV, &[&be(7)])
+            .attr(libc::NFQA_VLAN, &[&vlan])
+            .attr(libc::NFQA_L2HDR, &[&[1; 14]])
+            .attr(libc::NFQA_SKB_INFO, &[&be(3)])
+            .end();
+        let Some(QueueMessage::Packet(packet)) = messages(&out).next() else { panic!("no packet") };
+        assert_eq!((packet.id, packet.came_by, packet.leaves_by), (9, 3, 4));
+        assert!(packet.is_ip && packet.is_merged && packet.lacks_checksum);
+        assert_eq!(packet.link_header, [1; 14]);
+        assert_eq!(packet.vlan, Some(VlanTag { protocol: 0x88a8, control: 0x2005 }));
+        assert_eq!(packet.vlan.map(VlanTag::number), Some(5));
+        for n in 0..out.len() {
+            fuzz(&out[..n]);
+        }
     }
 
     /// Message by which the kernel gives a request back with an error (netlink_ack in net/netlink/af_netlink.c).

@@ -158,7 +158,7 @@ fn stamp(c: ControlMessageOwned) -> Option<i64> {
 /// # Errors
 /// Those of `setsockopt(2)`.
 pub fn ignore_outgoing(socket: &OwnedFd) -> io::Result<()> {
-    set_option(socket, libc::PACKET_IGNORE_OUTGOING, &1i32)
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32)
 }
 
 /// A virtio-net header stands before each frame: what hardware would still have to do to it.
@@ -166,7 +166,7 @@ pub fn ignore_outgoing(socket: &OwnedFd) -> io::Result<()> {
 /// # Errors
 /// Those of `setsockopt(2)`.
 pub fn with_vnet_header(socket: &OwnedFd) -> io::Result<()> {
-    set_option(socket, libc::PACKET_VNET_HDR, &1i32)
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)
 }
 
 /// A control message (`PACKET_AUXDATA`) tells of each frame's VLAN tag.
@@ -174,7 +174,7 @@ pub fn with_vnet_header(socket: &OwnedFd) -> io::Result<()> {
 /// # Errors
 /// Those of `setsockopt(2)`.
 pub fn with_auxdata(socket: &OwnedFd) -> io::Result<()> {
-    set_option(socket, libc::PACKET_AUXDATA, &1i32)
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1i32)
 }
 
 /// Takes in frames for others than this machine, for as long as the socket is open.
@@ -188,16 +188,38 @@ pub fn be_promiscuous(socket: &OwnedFd, index: u32) -> io::Result<()> {
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &membership)
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
+}
+
+/// Hears the first `kept` bytes of frames longer than `longer`, and no others.
+///
+/// # Errors
+/// Those of `setsockopt(2)`.
+pub fn hear_long(socket: &OwnedFd, longer: u32, kept: u32) -> io::Result<()> {
+    let step = |code: u32, k: u32, skip_unless: u8| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: skip_unless,
+        k,
+    };
+    // The frame's length; unless it is greater, skip one; keep so many bytes; keep none.
+    let mut steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_LEN, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K, longer, 1),
+        step(libc::BPF_RET | libc::BPF_K, kept, 0),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 #[expect(unsafe_code, reason = "nix knows none of these options")]
-fn set_option<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
-    // SAFETY: the value is plain data of the size told and outlives the call.
+fn set_option<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the value is plain data of the size told, and it and what it points to outlive the call.
     let set = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_PACKET,
+            level,
             option,
             std::ptr::from_ref(value).cast(),
             size_of::<T>() as libc::socklen_t,

@@ -24,6 +24,7 @@ const APART: [(&str, Lane, &[&str]); 7] = [
             "live_box::circuits::",
             "live_box::clamp::",
             "live_box::disciplines::",
+            "live_box::merged::",
             "live_box::room::",
             "live_box::traffic::what_waits_for_a_closed_port_is_dropped_when_its_host_says_so",
             "live_box::users::",

@@ -19,7 +19,7 @@ use crate::sight::Mark;
 
 /// Number of the format in which a box tells what it knows. Any change of what is told raises it: the bytes do not
 /// describe themselves. Two tests notice a change of their length: one here, and one of what TAQ tells.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Waiting {
@@ -27,6 +27,8 @@ struct Waiting {
     down: bool,
     dirty: bool,
     answerable: bool,
+    is_piece: bool,
+    port: u32,
     ip_at: u16,
     mac: Option<[u8; 6]>,
     vlan: Option<u16>,
@@ -41,6 +43,8 @@ impl From<&HeldPacket> for Waiting {
             down: p.direction == Direction::Down,
             dirty: p.dirty,
             answerable: p.answerable,
+            is_piece: p.is_piece,
+            port: p.port,
             ip_at: p.ip_at,
             mac: p.link.mac.map(|mac| mac.0),
             vlan: p.link.vlan,
@@ -64,6 +68,8 @@ impl Waiting {
             direction: if self.down { Direction::Down } else { Direction::Up },
             dirty: self.dirty,
             answerable: self.answerable,
+            is_piece: self.is_piece,
+            port: self.port,
             ip_at: self.ip_at,
             header,
             link: LinkAddress { mac: self.mac.map(Mac), vlan: self.vlan },
@@ -177,6 +183,8 @@ mod tests {
             direction: Direction::Up,
             dirty: true,
             answerable: true,
+            is_piece: true,
+            port: 3,
             ip_at: 14,
             header,
             link: LinkAddress { mac: Some(Mac([2, 0, 0, 0, 0, 1])), vlan: Some(7) },

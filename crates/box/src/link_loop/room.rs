@@ -59,7 +59,7 @@ impl<C: Channel> Live<C> {
     pub(super) fn passages(&mut self) -> [Passage; 2] {
         let mut passages = self.channel.passages();
         for (passage, account) in passages.iter_mut().zip(&self.accounts) {
-            passage.offered += account.passed();
+            passage.offered += account.passed() + std::mem::take(&mut passage.cut);
             passage.unqueued += account.passed();
         }
         passages

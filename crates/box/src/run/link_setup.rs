@@ -43,6 +43,34 @@ pub struct Way<C> {
 /// Makes a channel of the descriptors and numbers that another process has left.
 pub type Resume<C> = Box<dyn FnOnce(Vec<OwnedFd>, &[u32]) -> anyhow::Result<C> + Send>;
 
+/// Place of the kernel's queues on the way of packets.
+enum Place {
+    /// In a router, with this interface of the users.
+    Router(String),
+    /// On a bridge, by a table of its own family.
+    Bridge,
+    /// On a bridge, by the rules of a router (br_netfilter), for which the kernel cuts merged packets as it should.
+    BridgeAsRouter,
+}
+
+impl Place {
+    fn of(setup: &LinkSetup) -> Self {
+        match setup.tools[..] {
+            _ if !setup.bridged => Self::Router(setup.settings.lan[0].clone()),
+            [Tool::Nft(_)] => Self::Bridge,
+            _ => Self::BridgeAsRouter,
+        }
+    }
+
+    fn channel(&self, queues: Nfqueue) -> anyhow::Result<Nfqueue> {
+        match self {
+            Self::Router(lan) => Ok(queues.routed_to(lan)),
+            Self::Bridge => queues.on_bridge().context("the queues cannot be set up"),
+            Self::BridgeAsRouter => Ok(queues),
+        }
+    }
+}
+
 /// The interfaces of a link as they are: those of the users, and that of the wide network. Of names with an open ending
 /// none need be there.
 pub fn interfaces(settings: &Settings) -> anyhow::Result<(Vec<Interface>, Interface)> {
@@ -181,10 +209,8 @@ impl LinkSetup {
 
     /// Listens on two queues, to which nothing leads yet.
     pub fn open_queues(&self, tell: &mut dyn FnMut(Notice)) -> anyhow::Result<Way<Nfqueue>> {
-        let (queue, mut channel) = open_nfqueue(self.settings.queue)?;
-        if !self.bridged {
-            channel = channel.routed_to(&self.settings.lan[0]);
-        }
+        let (queue, channel) = open_nfqueue(self.settings.queue)?;
+        let mut channel = Place::of(self).channel(channel)?;
         channel.answer_http(self.settings.http_503)?;
         if !Tool::knows_ipv6(&self.tools) {
             tell(Notice::Warning("IPv6 is not queued: no ip6tables works here (narrows doctor)".to_owned()));
@@ -223,10 +249,10 @@ impl LinkSetup {
 
     /// Goes on with the queues of another process.
     pub fn queues_of(&self, bypass: &Bypass) -> Way<Resume<Nfqueue>> {
-        let (lan, bridged, http_503) = (self.settings.lan[0].clone(), self.bridged, self.settings.http_503);
+        let (place, http_503) = (Place::of(self), self.settings.http_503);
         let resume = move |fds, numbers: &[u32]| {
             let queues = Nfqueue::resume(fds, numbers).context("it has no queues")?;
-            let mut queues = if bridged { queues } else { queues.routed_to(&lan) };
+            let mut queues = place.channel(queues)?;
             queues.answer_http(http_503)?;
             Ok(queues)
         };

@@ -15,6 +15,7 @@ mod hangs;
 mod http;
 mod killed;
 mod links;
+mod merged;
 mod notes;
 mod overrun;
 mod page;

@@ -26,7 +26,7 @@ const SPECS: [&str; 11] = [
 ];
 
 /// Reorderings that the sender's TCP has counted.
-fn reordered(world: &World) -> u64 {
+pub fn reordered(world: &World) -> u64 {
     let text = world.exec("s", "cat /proc/net/netstat");
     let mut lines = text.lines().filter(|l| l.starts_with("TcpExt:"));
     let (names, values) = (lines.next().unwrap().split(' '), lines.next().unwrap().split(' '));
