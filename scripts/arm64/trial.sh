@@ -10,7 +10,7 @@ fail() {
 }
 
 note "$(uname -s) $(uname -r) $(uname -m), $(systemctl --version | head -n 1)"
-judge 'from the package to the first verdict' env BOX_ALONE=1 bash ./try-deb narrows.deb
+judge 'from the package to the first verdict' bash ./try-deb narrows.deb
 dpkg --force-confold -i narrows.deb >/tmp/dpkg 2>&1 || fail "dpkg -i: $(cat /tmp/dpkg)"
 narrows doctor 2>&1 | head -n 12
 place 'a Raspberry Pi' modem pi the-network the-box in-an-emergency

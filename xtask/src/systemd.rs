@@ -198,7 +198,7 @@ fn obstacle() -> Option<String> {
 /// Builds the package.
 fn build(profile: &str) -> anyhow::Result<PathBuf> {
     println!("systemd: building the package, profile {profile}");
-    let features = ["-p", "narrows-cli", "--no-default-features", "--features", "diagnose,http,terminal"];
+    let features = ["-p", "narrows-cli", "--no-default-features", "--features", "package"];
     let built = Command::new("cargo").args(["build", "-q", "--profile", profile]).args(features).status();
     ensure!(built.context("cargo")?.success(), "the program was not built");
     let made = Command::new("scripts/deb").arg("BUILT").env("PROFILE", profile).output();

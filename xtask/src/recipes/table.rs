@@ -9,7 +9,7 @@ pub const RECIPES: &[Recipe] = &[
         name: "box",
         who: Operators,
         says: "target/release/narrows for a router: the box alone",
-        commands: "cargo build --release -p narrows-cli --no-default-features --features diagnose,http,terminal",
+        commands: "cargo build --release -p narrows-cli --no-default-features --features router",
     },
     Recipe {
         name: "rpm",
