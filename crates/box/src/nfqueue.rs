@@ -63,6 +63,8 @@ struct NfQueue {
     leave_by: u32,
     /// Packets that merged ones stood for, beside one each.
     cut: u64,
+    /// Merged packets that were discarded.
+    lost: u64,
 }
 
 /// Lengths of the packets that were accepted last, by their numbers: a refusal names the number alone, and comes before
@@ -157,6 +159,7 @@ impl NfQueue {
             frames: Vec::new(),
             leave_by: 0,
             cut: 0,
+            lost: 0,
         }
     }
 
@@ -361,6 +364,8 @@ impl Nfqueue {
                     {
                         netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
                         queue.cut += (pieces.len() as u64).saturating_sub(1);
+                        queue.lost += u64::from(pieces.is_empty());
+                        self.errors.malformed += u64::from(pieces.is_empty());
                         into.extend(pieces.into_iter().filter_map(|bytes| {
                             let piece = HeldPacket::of_frame(bytes, direction, &mut self.errors)?;
                             Some((
@@ -489,7 +494,7 @@ impl Channel for Nfqueue {
         self.queues.each_ref().map(|queue| Passage {
             offered: queue.numbers.total,
             unqueued: queue.numbers.skipped,
-            lost: 0,
+            lost: queue.lost,
             gone: queue.gone,
             cut: queue.cut,
         })

@@ -56,6 +56,12 @@ impl Vnet {
         (proto == 6).then_some(Self { gso, gso_size, ..Self::default() })
     }
 
+    /// Most packets that a frame of this length can stand for.
+    #[must_use]
+    pub const fn pieces(&self, frame: usize) -> usize {
+        if self.gso == 0 || self.gso_size == 0 { 1 } else { frame.div_ceil(self.gso_size) }
+    }
+
     /// Whether the frame stands for several packets.
     #[must_use]
     pub const fn is_merged(&self) -> bool {
@@ -265,6 +271,8 @@ mod tests {
         assert!(vnet(1, GSO_TCP4, 100).complete(&frame(250), |p| pieces.push(p)));
         let lens: Vec<_> = pieces.iter().map(Vec::len).collect();
         assert_eq!(lens, [154, 154, 104]);
+        let most = |gso, size| vnet(1, gso, size).pieces(304);
+        assert_eq!([most(GSO_TCP4, 100), most(0, 100), most(GSO_TCP4, 0)], [4, 1, 1]);
         let mut payload = Vec::new();
         for (i, p) in pieces.iter().enumerate() {
             let ip = &p[14..];

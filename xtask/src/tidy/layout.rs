@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_list_of_features_outside_the_manifest_is_found() {
-        let manifest = "[features]\ndefault = [\"web\"]\n# why\nweb = [\n  \"x\",\n]\nstage = []\ntalk = []\n\n[x]\n";
+        let manifest =
+            "[features]\ndefault = [\"web\"]\n# why\nweb = [\n  \"x\",\n]\nstage = []\ntalk = []\n\n[x]\n";
         let features = features(manifest);
         assert_eq!(features, ["default", "web", "stage", "talk"]);
         let found = |text| lists_of_features("scripts/x", text, &features).len();

@@ -22,6 +22,8 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, so
 
 /// Ports known at a time: more than a bridge of the kernel's has (BR_MAX_PORTS).
 const PORTS: usize = 1024;
+/// Packets that one may stand for at most: Linux's TCP sends none of less than 48 bytes of payload (tcp_min_snd_mss).
+const MOST_PIECES: usize = 65_536 / 48;
 /// Bytes of Ethernet's header; tags of VLANs are beside it.
 const ETHERNET_HEADER: usize = 14;
 /// Bytes of frames that may be on their way through queues behind the box: 16 MB are a second of 100 Mbit/s.
@@ -43,7 +45,9 @@ impl Port {
     }
 
     fn merged(&mut self) -> Option<&mut MergedFrames> {
-        self.merged.get_or_init(|| MergedFrames::open(self.index).ok());
+        // Number 0 would be every interface.
+        let is_port = self.index != 0;
+        self.merged.get_or_init(|| is_port.then(|| MergedFrames::open(self.index).ok()).flatten());
         self.merged.get_mut()?.as_mut()
     }
 }
@@ -79,17 +83,20 @@ impl Ports {
         let header = packet.link_header;
         let is_long = packet.is_merged && header.len() + packet.bytes.len() > ETHERNET_FRAME;
         let is_ethernet = packet.is_ip && header.len() == ETHERNET_HEADER;
-        let has_way = is_ethernet && !is_long && self.port(packet.leaves_by).output.is_some();
+        let has_way =
+            is_ethernet && !is_long && packet.leaves_by != 0 && self.port(packet.leaves_by).output.is_some();
         if has_way { (packet.leaves_by, header) } else { (0, &[]) }
     }
 
-    /// Frames of the packets that this one stands for; `None` if it can only be taken as it is.
+    /// Frames of the packets that this one stands for; `None` if it can only be taken as it is. Of one that claims to
+    /// stand for more than any sender makes there are none: their headers would take more of a link than it says.
     pub fn cut(&mut self, packet: &QueuedPacket<'_>) -> Option<Vec<Vec<u8>>> {
         let header = packet.link_header;
         // A packet as long as one of Ethernet goes as one; one that was copied in part cannot be cut.
         let is_long = header.len() + packet.bytes.len() > ETHERNET_FRAME;
         let is_whole = narrows_wire::parse(packet.bytes).is_ok_and(|h| h.len.0 <= packet.bytes.len() as u64);
-        if !packet.is_ip || !packet.is_merged || !is_long || !is_whole || header.len() != ETHERNET_HEADER {
+        let is_ethernet = packet.is_ip && header.len() == ETHERNET_HEADER && packet.leaves_by != 0;
+        if !packet.is_merged || !is_long || !is_whole || !is_ethernet {
             return None;
         }
         self.port(packet.leaves_by).output.as_ref()?;
@@ -97,6 +104,9 @@ impl Ports {
         let whole = [header, packet.bytes].concat();
         let vnet = heard.or_else(|| Vnet::guess(&whole))?;
         let mut pieces = Vec::new();
+        if vnet.pieces(whole.len()) > MOST_PIECES {
+            return Some(pieces);
+        }
         let done = vnet.complete(&whole, |mut piece| {
             if let Some(tag) = packet.vlan {
                 frame::insert_vlan(&mut piece, tag.protocol, tag.control);
@@ -118,5 +128,58 @@ impl Ports {
     /// way is gone, so they are cut small.
     pub fn links_changed(&mut self) {
         self.0.retain(|port| nix::net::if_::if_indextoname(port.index).is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A merged segment of TCP with so many bytes of payload, as a queue on a bridge hands it over.
+    fn packet(bytes: &[u8]) -> QueuedPacket<'_> {
+        QueuedPacket {
+            is_ip: true,
+            is_merged: true,
+            leaves_by: 1,
+            link_header: &HEADER,
+            bytes,
+            ..QueuedPacket::default()
+        }
+    }
+
+    /// Ethernet's, of IPv4.
+    const HEADER: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+
+    fn segment(payload: usize) -> Vec<u8> {
+        let mut ip = vec![0x45, 0];
+        ip.extend(((40 + payload) as u16).to_be_bytes());
+        ip.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        ip.extend([0, 80, 0x9c, 0x40, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+        ip.resize(40 + payload, 7);
+        ip
+    }
+
+    /// Without rights nothing is heard and nothing can be sent: then a packet goes as it is.
+    #[test]
+    fn a_merged_packet_is_cut_where_its_pieces_can_be_sent() {
+        let mut ports = Ports::default();
+        let bytes = segment(3000);
+        let can_send = ports.port(1).output.is_some();
+        let pieces = ports.cut(&packet(&bytes));
+        assert_eq!(pieces.map(|p| p.len()), can_send.then_some(3), "1240 bytes of payload each");
+        for whole in [
+            QueuedPacket { is_merged: false, ..packet(&bytes) },
+            QueuedPacket { leaves_by: 0, ..packet(&bytes) },
+            QueuedPacket { link_header: &[], ..packet(&bytes) },
+            packet(&bytes[..2000]),
+            packet(&segment(1460)),
+        ] {
+            assert!(ports.cut(&whole).is_none(), "{whole:?}");
+        }
+        let plain = segment(100);
+        let way = if can_send { (1, &HEADER[..]) } else { (0, &[][..]) };
+        assert_eq!(ports.way_of(&QueuedPacket { is_merged: false, ..packet(&plain) }), way);
+        assert_eq!(ports.way_of(&QueuedPacket { is_ip: false, ..packet(&plain) }), (0, &[][..]));
+        assert_eq!(ports.way_of(&packet(&bytes)), (0, &[][..]));
     }
 }

@@ -69,6 +69,19 @@ fn a_sender_of_merged_packets_has_the_links_rate() {
     }
 }
 
+/// A card merges what comes together, as a veth does with GRO on.
+#[test]
+fn what_a_port_has_merged_has_the_links_rate() {
+    let Some(world) = world() else { return };
+    world.exec("s", "ethtool -K e0 tso off gso off");
+    world.exec("b", "ethtool -K wan gro on");
+    let running = world.start("--down 2mbit --up 1mbit --discipline fifo:100");
+    let (rate, packets) = fetch(&world, &running, world.server4());
+    assert!(rate >= 225_000. && packets >= 1_000_000 / PAYLOAD, "{rate}, {packets}");
+    assert_eq!(wrong_checksums(&world), ["0", "0"]);
+    running.stop();
+}
+
 #[test]
 fn merged_packets_of_a_vlan_keep_their_tag() {
     let Some(world) = world() else { return };
