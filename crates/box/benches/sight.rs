@@ -30,7 +30,7 @@ fn main() {
     }
 }
 
-/// Nanoseconds a packet, where so many come together.
+/// Time for a packet in nanoseconds, when `flows` flows are known.
 fn run(flows: u32, segments: u32, with: Option<usize>) -> f64 {
     let mut sight = Sight::new(Instant::ZERO, 1);
     let mut sent = vec![0_u32; flows as usize];

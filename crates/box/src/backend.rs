@@ -13,7 +13,7 @@ use super::engine::Engine;
 pub struct GonePacket {
     /// Direction in which the packet went.
     pub direction: Direction,
-    /// Length of its IP packet.
+    /// Length of the IP packet in bytes.
     pub len: Bytes,
 }
 

@@ -25,7 +25,7 @@ pub enum Bypass {
     Bridge {
         /// Name of the bridge.
         name: String,
-        /// The interfaces.
+        /// Interfaces that are ports of the bridge.
         ports: [String; 2],
     },
     /// AF_XDP: the program in the driver lets frames go to their bridge by itself, and goes with the box.
@@ -57,7 +57,7 @@ impl Bypass {
         }
     }
 
-    /// The bridge, if this is one.
+    /// Name of the bridge; `None` for other ways of bypass.
     #[must_use]
     pub fn bridge_name(&self) -> Option<&str> {
         match self {

@@ -39,7 +39,7 @@ pub trait Channel: Backend<Packet = HeldPacket> {
         Ok(())
     }
 
-    /// Lets the kernel hold so many packets of each direction and no more, where it holds them.
+    /// Bounds the packets that the kernel's queues hold of each direction, if there are such queues.
     fn hold_at_most(&mut self, packets: [u32; 2]) {
         let _ = packets;
     }

@@ -28,7 +28,7 @@ const LINE: usize = 8192;
 const LINES: usize = 64;
 /// Rights of the socket, its owner's and its group's: whoever may write there says whose packets are whose.
 const RIGHTS: u32 = 0o660;
-/// Time that the engine has for an answer, and a client to take it.
+/// Longest wait for the engine's answer to a client, and for a read or a write on the client's socket.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Socket on which circuits are told.
@@ -98,7 +98,7 @@ impl CircuitNews {
     }
 }
 
-/// A client, and what it has said of a line.
+/// Connection of a client, and the bytes received of a line that is not complete yet.
 struct Client {
     stream: UnixStream,
     said: Vec<u8>,

@@ -47,7 +47,7 @@ struct Latest {
 /// A process that wants to take this one's place has asked for something.
 #[derive(Debug)]
 pub enum Asked {
-    /// Handover to a successor: of several links those with these numbers.
+    /// Handover to a successor of the links with these numbers.
     Replace(Successor, Vec<u16>),
     /// Request to let go of links.
     Release(ReleaseRequest),
@@ -62,7 +62,7 @@ pub struct StatusPublisher {
     /// Terms told to a process that would take this one's place, and the request of one that has said that it does.
     terms: Mutex<String>,
     successor: Mutex<Option<Asked>>,
-    /// Last sign of life of the loop, in nanoseconds of its clock.
+    /// Time of the loop's last sign of life, in nanoseconds of the loop's clock.
     lived: AtomicU64,
 }
 
@@ -128,7 +128,7 @@ impl StatusPublisher {
         self.wake.read().is_ok()
     }
 
-    /// Says from now on how this process can be replaced.
+    /// Sets the terms that a process is told which would take this one's place.
     pub fn may_be_replaced(&self, terms: &impl serde::Serialize) {
         *self.terms.lock().unwrap_or_else(PoisonError::into_inner) =
             serde_json::to_string(terms).unwrap_or_default();

@@ -25,7 +25,7 @@ pub enum Need {
     Run,
     /// `narrows run --backend packet`.
     Packet,
-    /// Something of `narrows run` that not everybody uses.
+    /// Part of `narrows run` that few people use.
     Feature,
 }
 
@@ -149,7 +149,7 @@ fn packet_sockets() -> anyhow::Result<String> {
     PacketPair::open(lo, lo).map(|_| "can be opened".to_owned())
 }
 
-/// On interfaces of our own: a card's driver may still refuse.
+/// Tries AF_XDP on interfaces made for the trial; the driver of a card may still refuse.
 fn af_xdp() -> anyhow::Result<String> {
     xdp::available()?;
     bypass::ip("link add nrx0 type veth peer name nrx1\nlink set nrx0 up\nlink set nrx1 up\n")?;

@@ -132,7 +132,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
         backend.flush()
     }
 
-    /// Circuits have these rates from now on, down and up.
+    /// Sets the rates of circuits, down and up.
     pub fn set_circuit_rates(&mut self, rates: &[CircuitRates; 2]) {
         for direction in Direction::BOTH {
             self.driver.discipline_mut(direction).set_circuit_rates(&rates[direction as usize]);
@@ -161,7 +161,7 @@ impl<P: Packet + Send + 'static> Engine<P> {
         self.driver.discipline(direction).backlog().packets
     }
 
-    /// The rate that was found for one direction, where it is followed.
+    /// Rate found for one direction; `None` unless the direction follows its link's rate.
     pub fn followed(&self, now: Instant, direction: Direction) -> Option<Rate> {
         self.driver.discipline(direction).followed(now)
     }

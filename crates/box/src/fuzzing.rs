@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Lines of these, joined.
+    /// Makes a text of 1 to `lines` random lines out of `words`.
     fn of(words: &[&str], lines: u64, rng: &mut Rng) -> Vec<u8> {
         let mut text = String::new();
         for _ in 0..rng.below(lines) + 1 {

@@ -44,21 +44,21 @@ const MOMENT: Duration = Duration::from_secs(2);
 /// Time that a box may take to stop: its rules go first, and iptables waits up to ten seconds for its lock.
 const STOPPING: Duration = Duration::from_secs(30);
 
-/// Work of a link, as another process would have to go on with it.
+/// Work of a link, described for the process that would go on with the link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Format of what it tells: [`FORMAT`].
+    /// Format of the state that is handed over: [`FORMAT`].
     pub format: u32,
     /// Version of the program.
     pub version: String,
     /// Back end.
     pub backend: String,
-    /// Way of traffic that passes by the link, and so its rules.
+    /// Way of traffic that passes by the link; names the link's rules.
     pub bypass: Bypass,
 }
 
 impl Terms {
-    /// Work with this back end.
+    /// Describes the work of a link with this back end and bypass.
     #[must_use]
     pub fn new(backend: String, bypass: &Bypass) -> Self {
         Self {
@@ -101,7 +101,7 @@ pub struct LinkTerms {
 pub struct ProcessTerms {
     /// Links that handle packets.
     pub links: Vec<LinkTerms>,
-    /// Whether it has a status page.
+    /// Whether the process has a status page.
     pub page: bool,
 }
 
@@ -173,7 +173,7 @@ pub struct SharedFds {
 }
 
 impl SharedFds {
-    /// Copies of those in use.
+    /// Copies the descriptors of the control socket and of the status page, if there is one.
     ///
     /// # Errors
     /// If no descriptor is left.
@@ -184,7 +184,7 @@ impl SharedFds {
         Ok(Self { listener, page })
     }
 
-    /// Whether a page is among them.
+    /// Whether the socket of a status page is among the descriptors.
     #[must_use]
     pub const fn has_page(&self) -> bool {
         self.page.is_some()
@@ -197,7 +197,7 @@ impl SharedFds {
     }
 }
 
-/// A process that wants to take this one's place.
+/// Process that wants to take this process's place.
 #[derive(Debug)]
 pub struct Successor {
     stream: UnixStream,
@@ -226,7 +226,7 @@ impl Successor {
         (&self.stream).write_all(b"yours\n").context("it has gone")
     }
 
-    /// Says that this process goes on.
+    /// Tells the successor that this process goes on and hands over nothing.
     pub fn refuse(&self) {
         let _ = (&self.stream).write_all(b"mine\n");
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
@@ -257,7 +257,7 @@ fn hear(stream: &UnixStream, patience: Duration) -> anyhow::Result<String> {
 #[derive(Debug)]
 pub struct Predecessor {
     stream: UnixStream,
-    /// Links of the process, and their work.
+    /// Terms of the predecessor: its links and their work.
     pub terms: ProcessTerms,
 }
 
@@ -345,7 +345,7 @@ impl Predecessor {
         let _ = (&self.stream).write_all(b"bye\n");
     }
 
-    /// Waits until it has gone, for a moment.
+    /// Waits a moment for the predecessor to end.
     pub fn gone(mut self) {
         let _ = self.stream.set_read_timeout(Some(MOMENT));
         let _ = io::copy(&mut self.stream, &mut io::sink());
@@ -422,7 +422,7 @@ pub fn dismiss(changes: &Changes, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The effective user of a process, if there is one of this number.
+/// Effective user of the process with this number, if there is such a process.
 fn user_of(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use narrows_users::{Leases, Mac, User};
 
-/// Most bytes that are read: 65 536 leases of dnsmasq.
+/// Most bytes read of a file, enough for 65 536 leases of dnsmasq.
 const MOST: u64 = 8 << 20;
 
 /// Names of hosts, as far as this machine knows them.
@@ -21,13 +21,13 @@ pub struct HostNames {
 }
 
 impl HostNames {
-    /// Names by these leases, and by these neighbours where there is none.
+    /// Makes names out of leases; a host without a lease is named by its neighbour entry's MAC address.
     pub fn new(leases: Arc<Leases>, neighbours: &[(Mac, IpAddr)]) -> Self {
         let macs = neighbours.iter().map(|(mac, address)| (User::of(*address, 128).bits(), *mac));
         Self { leases, macs: macs.collect() }
     }
 
-    /// Name of the host that is this user.
+    /// Name of a user's host, if the host is known.
     pub fn name(&self, user: User) -> Option<String> {
         let leased = self.leases.name(user).map(str::to_owned);
         leased.or_else(|| self.macs.get(&user.bits()).map(Mac::to_string))
@@ -43,7 +43,7 @@ struct Version {
     length: u64,
 }
 
-/// A file of leases, read again when it has changed.
+/// File of DHCP leases, read again when the file has changed.
 #[derive(Debug, Default)]
 pub struct LeasesFile {
     read: Option<Version>,
@@ -66,7 +66,7 @@ impl LeasesFile {
     }
 }
 
-/// Reads a file of leases.
+/// Reads a file of DHCP leases.
 ///
 /// # Errors
 /// If it is no file that can be read.

@@ -37,16 +37,16 @@ const TTL: u8 = 64;
 pub struct Standing {
     /// Position of the client, from 1.
     pub position: usize,
-    /// Time after which it is worth asking again.
+    /// Time after which the client should ask again.
     pub wait: Duration,
 }
 
 /// Answer to a segment of a connection of ours; the server does not get the segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The 503 goes to the client: this IP packet.
+    /// IP packet with the 503 page, to be sent to the client.
     Page(Vec<u8>),
-    /// An acknowledgment goes to the client: this IP packet.
+    /// IP packet with an acknowledgment, to be sent to the client.
     Ack(Vec<u8>),
     /// Nothing is to be sent.
     Nothing,

@@ -2,12 +2,12 @@
 
 use narrows_netio::links::Interface;
 
-/// An interface with its name.
+/// Name of an interface beside its entry in the kernel's list.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// Name without an open ending.
     pub name: &'a str,
-    /// Interface as the kernel tells it.
+    /// Interface as the kernel lists it.
     pub link: &'a Interface,
 }
 

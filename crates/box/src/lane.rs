@@ -63,7 +63,7 @@ pub enum LinkQueue<P> {
     Shaped(Shaper<P, Switch<P>>),
     /// Queue behind a rate that follows the link's.
     Followed(Box<Follow<P, Switch<P>>>),
-    /// Looked at only.
+    /// Queue that only looks on: packets pass at once.
     Watched(Watch<P>),
 }
 
@@ -87,7 +87,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         }
     }
 
-    /// A discipline behind the rate it is told, or one that is followed.
+    /// Queue behind a link's rate: shaped where the rate is fixed, else following the rate that is found.
     fn behind(settings: &LaneSettings, link: ShaperConfig, inner: Switch<P>) -> Self {
         match settings.follow {
             None => Self::Shaped(Shaper::new(link, inner)),
@@ -107,7 +107,7 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
         }
     }
 
-    /// The rate that was found, where it is followed.
+    /// Rate found by a queue that follows its link; `None` for other queues.
     pub fn followed(&self, now: Instant) -> Option<Rate> {
         match self {
             Self::Followed(f) => Some(Rate::from_bps(f.belief(now).rate_bps)),
@@ -246,7 +246,7 @@ impl<P: Packet> Discipline<P> for Switch<P> {
     }
 }
 
-/// Calls one method on whichever lane it is.
+/// Calls one method on the queue of a lane, whichever kind the queue is.
 macro_rules! lane {
     ($lane:expr, $q:ident => $call:expr) => {
         match $lane {

@@ -65,7 +65,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// A link with these settings that knows of no flow.
+    /// Prepares a link with these settings and without any flows.
     pub fn new(settings: &Settings) -> Self {
         let (settings, mut users) = (settings.clone(), UserMap::default());
         users.know(Arc::new(users_side::find(&settings)), Arc::default());
@@ -103,7 +103,7 @@ pub struct Live<C> {
     late: Option<Instant>,
     /// Times that traffic has passed by because the box did not answer.
     bypassed: u64,
-    /// Source of the link's rates, and the rates it told last, down and up.
+    /// Source of the link's rates; `told` holds the source's latest rates, down and up.
     rates: Option<Rates>,
     told: [Option<Rate>; 2],
     /// Clients that tell circuits.
@@ -114,7 +114,7 @@ pub struct Live<C> {
     accounts: [account::Account; 2],
     /// Progress of the packets that wait, down and up.
     progress: [progress::Progress; 2],
-    /// Whether people were told that it does not.
+    /// Whether people were told that waiting packets do not leave.
     stuck: bool,
     /// Packets whose way was gone, as far as the watchdog was told to look.
     gone: u64,
@@ -244,7 +244,7 @@ impl<C: Channel> Live<C> {
         self.stuck
     }
 
-    /// Tells the watchdog that the box lives, and hears what it did.
+    /// Tells the watchdog and the service manager that the loop lives, and reads the watchdog's messages.
     fn show_life(&mut self, at: Instant, tell: &mut dyn FnMut(Notice)) {
         let gap = at.since(self.stepped);
         self.stepped = at;
@@ -289,7 +289,7 @@ impl<C: Channel> Live<C> {
         }
     }
 
-    /// Leaves everything to the process that has taken this one's place.
+    /// Leaves sockets and files of this link to the process that has taken this process's place.
     pub fn leave(mut self) {
         self.rates.take().into_iter().for_each(Rates::leave);
         self.circuit_news.take().into_iter().for_each(CircuitNews::leave);
@@ -332,7 +332,7 @@ impl<C: Channel> Live<C> {
         self.channel.links_changed();
     }
 
-    /// Adopts all of these settings that can change while packets flow.
+    /// Adopts the part of new settings that can change while packets flow.
     fn adopt(&mut self, new: &Settings) -> anyhow::Result<()> {
         self.settings.adopt(new);
         self.reconfigure()?;

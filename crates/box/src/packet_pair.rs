@@ -35,9 +35,9 @@ struct Port {
     input: OwnedFd,
     output: OwnedFd,
     batch: Batch,
-    /// Frames to be sent out of this interface.
+    /// Frames to be sent out of this port's interface.
     outgoing: Vec<Vec<u8>>,
-    /// Frames that have come in by this interface.
+    /// Frames received on this port's interface.
     came: Passage,
 }
 
@@ -73,7 +73,7 @@ impl Port {
     }
 }
 
-/// A back end on two interfaces, joined by nothing but this box.
+/// Back end on two interfaces that nothing but this box joins.
 #[derive(Debug)]
 pub struct PacketPair {
     /// Ports by which packets of each direction come in: the wide network's interface for down, the users' for up.

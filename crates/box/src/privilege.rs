@@ -50,7 +50,7 @@ impl Identity {
         needed.into_iter().find(lacks).map(|c| format!("{c} is missing; user = \"root\" says so"))
     }
 
-    /// Gives this to the user.
+    /// Makes this user the owner of `file`.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -24,7 +24,7 @@ use super::socket_file::SocketFile;
 const MOST: usize = 4096;
 /// Time between two looks at a file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Between two warnings: a script that is broken must not fill a disk.
+/// Least time between two warnings, so that a broken script does not fill a disk.
 const WARNINGS: Duration = Duration::from_secs(60);
 /// Rates that may wait for the engine.
 const NEWS: usize = 16;
@@ -90,15 +90,15 @@ pub fn parse(line: &str) -> Result<Option<(Direction, Rate)>, String> {
 pub enum RateNews {
     /// The link carries so much.
     Rate(Direction, Rate),
-    /// Something is wrong with what was told.
+    /// Warning about a line that is wrong.
     Warning(String),
 }
 
-/// The ear of a box for its rates.
+/// Receiver of the rates that another program tells.
 #[derive(Debug)]
 pub struct Rates {
     heard: Receiver<RateNews>,
-    /// Name of the socket, if it is one.
+    /// File of the socket where rates come in datagrams, else `None`.
     socket: Option<SocketFile>,
 }
 

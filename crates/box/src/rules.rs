@@ -18,7 +18,7 @@ use nft::Queueing;
 /// Prefix of every chain of ours; in small letters, of every table.
 pub const CHAIN_PREFIX: &str = "NARROWS-";
 
-/// Keeper of the rules, as people write it.
+/// Choice of the packet filter that holds the rules, as people write the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// nf_tables where it can queue packets, else iptables.
@@ -193,7 +193,7 @@ pub struct Rules {
     pub bridged: bool,
     /// Whether the router's own traffic over `wan` is queued too.
     pub local: bool,
-    /// Owner of the rules, as whoever lists them sees it.
+    /// Owner of the rules, shown to whoever lists the rules.
     pub owner: String,
 }
 

@@ -47,7 +47,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const NEWS: Duration = Duration::from_secs(5);
 /// Time that all links together have to report: less than a client waits.
 const STATUS: Duration = Duration::from_millis(700);
-/// Time that the links have to let go of what they hold.
+/// Time in which links that stop must let go of held packets.
 const STOPPING: Duration = Duration::from_secs(5);
 
 /// Runs a box until SIGTERM or SIGINT. SIGHUP reads the settings file again. Notices are handed to `write` in a thread
@@ -134,7 +134,7 @@ struct Process<'a> {
     user: Option<Identity>,
     signals: SignalFd,
     setups: Vec<LinkSetup>,
-    /// Threads of the set-ups, in their order, once all are set up.
+    /// Links, in the order of `setups`; fewer while links are being set up.
     links: Vec<Link>,
     watchdog: Option<Arc<Watchdog>>,
     /// Descriptors that go to a successor beside those of the links.
@@ -358,7 +358,7 @@ fn serve(
     Ok(())
 }
 
-/// Keeps what is needed, for this thread and those to come.
+/// Drops privileges that neither this thread nor later ones need.
 fn give_up_privileges(
     source: &Source,
     user: Option<Identity>,

@@ -32,7 +32,7 @@ pub fn waited() {
     tell(&[NotifyState::Status("")]);
 }
 
-/// Signs of life, where the manager wants them (`WatchdogSec`).
+/// Sender of signs of life, where the service manager wants them (`WatchdogSec`).
 #[derive(Debug)]
 pub struct Alive {
     wanted: bool,

@@ -34,7 +34,7 @@ const ETHERNET_MTU: u32 = 1500;
 const LEAST: Rate = Rate::from_kbps(8);
 const GREATEST: Rate = Rate::from_kbps(10_000_000);
 
-/// A discipline with the text that named it.
+/// Discipline, and the text that named the discipline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedSpec {
     /// Text as given.
@@ -85,7 +85,7 @@ impl fmt::Display for BackendKind {
 }
 
 impl Options {
-    /// Settings of one direction, and the text of its discipline.
+    /// Settings of one direction, and the text that named the direction's discipline.
     fn lane(&self, direction: Direction, seed: u64) -> anyhow::Result<(LaneSettings, String)> {
         let (rate, own, users) = match direction {
             Direction::Down => (self.down, &self.down_discipline, Side::Destination),
@@ -197,13 +197,13 @@ impl Options {
     }
 }
 
-/// Whether somebody may have to wait for this direction.
+/// Whether a direction has admission control, so that connections may have to wait.
 fn admits(lane: &LaneSettings) -> bool {
     let admission = matches!(&lane.discipline, Spec::Taq(taq) if taq.common.admission);
     admission && lane.link.is_some() && !lane.observe
 }
 
-/// Whether this direction is shared between users.
+/// Whether a direction's capacity is shared between users.
 const fn knows_users(lane: &LaneSettings) -> bool {
     lane.discipline.shares_between_users() && lane.link.is_some() && !lane.observe
 }
@@ -230,7 +230,7 @@ fn bounds(options: &Options, lanes: [&LaneSettings; 2]) -> anyhow::Result<[Rate;
     Ok([least, greatest])
 }
 
-/// Control socket of a box with these interfaces unless told otherwise.
+/// Path of the control socket of a box on these interfaces, unless settings give another.
 #[must_use]
 pub fn default_path(lan: &str, wan: &str) -> PathBuf {
     Path::new(super::RUN_DIR).join(format!("{lan}-{wan}.sock"))
@@ -247,7 +247,7 @@ pub struct Settings {
     pub lan: Vec<String>,
     /// Interface of the wide network.
     pub wan: String,
-    /// Down and up.
+    /// Settings of the lanes, down and up.
     pub lanes: [LaneSettings; 2],
     /// The largest IP packet of the interfaces: [`Settings::set_mtu`].
     pub mtu: u32,
@@ -271,11 +271,11 @@ pub struct Settings {
     pub control: PathBuf,
     /// Address of the status page.
     pub page: Option<SocketAddr>,
-    /// Directory in which changes of this machine are noted.
+    /// Directory of the files in which a box notes its changes of this machine.
     pub state_dir: PathBuf,
     /// Users who have names and rates: [`Source::settings`](super::Source::settings) reads their file.
     pub circuits: Arc<CircuitFile>,
-    /// Sites that they hang at.
+    /// Sites at which the circuits hang.
     pub sites: Arc<Sites>,
     /// Rates of users who are in no circuit, down and up.
     pub plan: Rates,
@@ -331,7 +331,7 @@ impl Settings {
         self.lanes.each_ref().map(|lane| lane.discipline.user_prefix())
     }
 
-    /// Sets the largest IP packet of the link, as its interfaces tell.
+    /// Sets the largest IP packet of the link, in bytes, to the MTU of its interfaces.
     pub fn set_mtu(&mut self, mtu: u32) {
         self.mtu = mtu;
         for link in self.lanes.iter_mut().filter_map(|l| l.link.as_mut()) {

@@ -40,7 +40,7 @@ use super::packet::HeldPacket;
 
 pub use self::record::BYTES_PER_FLOW;
 
-/// Bits of an IPv6 address that are the user's where nothing else is known (RFC 6177: a site has at least so many).
+/// Length of an IPv6 user's prefix in bits, unless more is known: a site has at least a /64 (RFC 6177).
 const IPV6_PREFIX: u8 = 64;
 
 /// Place at which sight remembers a packet; before its arrival is noted, a hint where to look.
@@ -71,7 +71,7 @@ impl Sight {
         Self { table: Table::new(seed), book: Book::new(now), sweep: Sweep::new(now) }
     }
 
-    /// Notes the arrival of a packet; the mark goes with it.
+    /// Notes the arrival of a packet; returns the mark that goes with the packet.
     pub fn arrived(
         &mut self,
         now: Instant,
@@ -164,7 +164,7 @@ impl Sight {
         }
     }
 
-    /// A packet goes on its way.
+    /// Notes that a packet has left the box.
     pub fn left(&mut self, now: Instant, direction: Direction, mark: Mark, header: &Header) {
         let Some(record) = self.table.records.get_mut(mark.slot) else { return };
         let (now, d) = (Micros::at(now), direction as usize);

@@ -20,7 +20,7 @@ pub struct Site {
     pub name: String,
     /// Rates of the site, down and up.
     pub rates: Rates,
-    /// Place of the site that it hangs at, which is less than its own.
+    /// Index of the site above, which is less than this site's own.
     pub above: Option<u32>,
 }
 
@@ -118,13 +118,13 @@ impl Sites {
         bps.map(|bps| Rate::from_bps(bps.round() as u64))
     }
 
-    /// The sites; each stands after that which it hangs at.
+    /// Sites; each stands after the site above it.
     #[must_use]
     pub fn all(&self) -> &[Site] {
         &self.sites
     }
 
-    /// Place of the site of a circuit: by its id, else by its name.
+    /// Index of a circuit's site, found by the site's id, else by its name.
     #[must_use]
     pub fn find(&self, site: &ParentNode) -> Option<u32> {
         let by_id = self.by_id.get(&site.id).or_else(|| self.by_name.get(&site.id));

@@ -34,7 +34,7 @@ impl SocketFile {
         Ok((socket, file))
     }
 
-    /// Leaves the name to the process that has taken this one's place.
+    /// Leaves the socket's name in the file system for the process that has taken this process's place.
     pub fn leave(mut self) {
         self.0 = None;
     }

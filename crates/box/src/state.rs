@@ -32,32 +32,32 @@ use super::sysctl::{self, Sysctl};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changes {
-    /// The box.
+    /// Process id of the box.
     pub pid: u32,
-    /// Interface of its users, the first if there are more.
+    /// Interface of the box's users, the first if there are several.
     pub lan: String,
     /// The others; `*` at the end of a name stands for any ending.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub more_lan: Vec<String>,
-    /// Interface of its wide network.
+    /// Interface of the box's wide network.
     pub wan: String,
-    /// Whether it holds both interfaces for itself (packet sockets).
+    /// Whether the box holds both interfaces for itself (packet sockets).
     pub exclusive: bool,
-    /// Name of its chain of rules.
+    /// Name of the box's chain of rules.
     pub chain: Option<String>,
-    /// The bridge its watchdog may put in its place.
+    /// Bridge that the watchdog may put in the box's place.
     pub bridge: Option<String>,
     /// Kernel settings before.
     pub sysctls: Vec<Sysctl>,
-    /// Path of its control socket.
+    /// Path of the box's control socket.
     pub control: PathBuf,
-    /// Owner of the file, where these were read from one.
+    /// Owner of the state file, where the changes were read from a file.
     #[serde(skip)]
     pub owner: Option<u32>,
 }
 
 impl Changes {
-    /// Interfaces of its users.
+    /// All interfaces of the box's users.
     pub fn lans(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.lan).chain(&self.more_lan)
     }
@@ -75,7 +75,7 @@ impl Changes {
         users && same_wan || across == [true; 2] || shared && (self.exclusive || other.exclusive)
     }
 
-    /// Whether this user is who wrote them; root's may be of anybody.
+    /// Whether root or `user` owns the state file that the changes were read from.
     #[must_use]
     pub fn is_of_their_owner(&self, user: Option<u32>) -> bool {
         self.owner.is_some_and(|owner| owner == 0 || user == Some(owner))
@@ -304,7 +304,7 @@ pub fn path_of(dir: &Path, lan: &str, wan: &str) -> anyhow::Result<PathBuf> {
 /// Time for which a process may lock a state file that only looks whether a box lives, or that has just let go.
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
-/// Opens a state file and locks it, made if there is none.
+/// Opens and locks a state file; creates the file if there is none.
 fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     let until = Instant::now() + LOOKED_AT;
     loop {
@@ -396,7 +396,7 @@ fn read(file: &File) -> anyhow::Result<Changes> {
     }
 }
 
-/// Whether a box holds this file.
+/// Whether a running box holds the lock on a state file.
 fn is_held(path: &Path) -> bool {
     let Ok(file) = open_to_read(path) else { return false };
     Flock::lock(file, FlockArg::LockSharedNonblock).is_err()
@@ -453,7 +453,7 @@ pub fn leftovers(dir: &Path) -> anyhow::Result<Vec<String>> {
     Ok(left)
 }
 
-/// Whether any of these boxes may hold packets in a queue.
+/// Whether any of `others` may hold packets in a queue of the kernel.
 fn are_queued(others: &[Changes]) -> bool {
     others.iter().any(|other| other.chain.is_some())
 }

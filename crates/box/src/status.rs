@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sight::SightJson;
 
-/// The whole box.
+/// Status of a box or of one link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Version of this program.
@@ -45,10 +45,10 @@ pub struct Status {
     /// Connections to port 80 that were answered 503 (`http_503`).
     #[serde(default)]
     pub answered_503: u64,
-    /// Times that traffic has passed by the box because it did not answer.
+    /// Times that the watchdog let traffic pass by the box because the box did not answer.
     #[serde(default)]
     pub bypassed: u64,
-    /// Stalls: who has them, and why.
+    /// Stalls by user and by cause.
     #[serde(default)]
     pub sight: SightJson,
     /// Troubles at present, a sentence each: a missing interface, a settings file that was refused.
@@ -59,13 +59,13 @@ pub struct Status {
 }
 
 impl Status {
-    /// Name of the link: as given, or by its interfaces.
+    /// Name of the link: from the settings, else made of the interfaces.
     #[must_use]
     pub fn called(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{}-{}", self.lan, self.wan))
     }
 
-    /// Every link: the box itself where it has one.
+    /// Status of every link; without `links`, the status of the box itself.
     #[must_use]
     pub fn each(&self) -> &[Self] {
         if self.links.is_empty() { std::slice::from_ref(self) } else { &self.links }
@@ -84,7 +84,7 @@ impl Status {
         all
     }
 
-    /// Every link, to be changed: the box itself where it has one.
+    /// Status of every link, mutable; without `links`, the status of the box itself.
     pub fn each_mut(&mut self) -> &mut [Self] {
         if self.links.is_empty() { std::slice::from_mut(self) } else { &mut self.links }
     }
@@ -100,7 +100,7 @@ pub struct DirectionStatus {
     pub told_bps: Option<u64>,
     /// Bytes added to each packet.
     pub overhead: u32,
-    /// The discipline as it was asked for.
+    /// Discipline, as the settings write the discipline.
     pub discipline: String,
     /// Packets that came to the box's place: those that arrived in the queue, the unqueued and the lost.
     #[serde(default)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules;
 
-/// A kernel setting and its value before.
+/// Kernel setting, and the value before the box changed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sysctl {
     /// File that shows the setting.
@@ -73,7 +73,7 @@ pub fn would_cut(ipv6: bool) -> Option<String> {
 /// Settings that show packets inside VLAN tags and PPPoE sessions too. Off by default.
 const TAGGED: [&str; 2] = ["bridge-nf-filter-vlan-tagged", "bridge-nf-filter-pppoe-tagged"];
 
-/// The change of one of these; a kernel that has not got it shows none.
+/// Change that switches a bridge setting on; `None` if the kernel lacks the setting or has it on already.
 fn tagged(name: &str, inherited: &[Sysctl]) -> Option<Sysctl> {
     let path = Path::new(BRIDGE).join(name);
     let before = fs::read_to_string(&path).ok()?.trim().to_owned();

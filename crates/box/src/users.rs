@@ -118,9 +118,9 @@ pub fn unique(lines: impl Iterator<Item = String>) -> Vec<String> {
 pub struct UserMap {
     file: Arc<CircuitFile>,
     sites: Arc<Sites>,
-    /// The numbers of the file's circuits, in their order.
+    /// Numbers of the file's circuits, in the order of the file.
     ids: Vec<CircuitId>,
-    /// Places of circuits in the file, by their numbers.
+    /// Indices of circuits in the file, by circuit number.
     places: BTreeMap<CircuitId, usize>,
     /// Places of the sites that circuits hang at, by the circuits' numbers. They are found once for a file: what is
     /// told changes no site, and may come often.
@@ -155,7 +155,7 @@ impl UserMap {
         self.learned.clear();
     }
 
-    /// Takes users as the settings have them.
+    /// Loads circuits, sites and plan from the settings.
     pub fn load_from(&mut self, settings: &Settings) {
         self.load(settings.circuits.clone(), settings.sites.clone(), settings.plan);
     }
@@ -174,7 +174,7 @@ impl UserMap {
         self.told.lines()
     }
 
-    /// Takes addresses of IPv6 for these hosts' from now on, and tells people these names.
+    /// Sets the hosts that have IPv6 addresses, and the names that people are shown.
     pub fn know(&mut self, hosts: Arc<UserHosts>, names: Arc<HostNames>) {
         self.hosts = hosts;
         self.names = names;
@@ -237,7 +237,7 @@ impl UserMap {
         }
     }
 
-    /// The name of a user: the circuit's, if it is one, else its address.
+    /// Name of a user: the circuit's name if the user is a circuit, else the address.
     #[must_use]
     pub fn user(&self, user: User) -> String {
         let name = user.as_circuit().and_then(|id| self.name(id));

@@ -14,7 +14,7 @@ use narrows_qdisc::{
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
-/// A discipline that is shown packets it cannot touch.
+/// Queue that passes packets at once and shows a discipline a record of each.
 pub struct Watch<P> {
     passing: VecDeque<P>,
     backlog: Backlog,

@@ -46,7 +46,7 @@ const FAREWELL: u8 = b'q';
 const GONE: u8 = b'g';
 const LOST: u8 = b'r';
 const SIGN: usize = 3;
-/// Word of the watchdog when it is ready to judge.
+/// Line that the watchdog writes when ready to judge.
 const READY: &str = "ready\n";
 
 /// Message of the watchdog to its box.
@@ -55,9 +55,9 @@ pub enum WatchdogMessage {
     /// The answer to one that was late. The way past the box is closed: packets that come in from now on have not gone
     /// by.
     Ready,
-    /// Traffic has passed by for so long.
+    /// Traffic has passed by the box for this time.
     Passed(Duration),
-    /// The link is let go: whatever it did to its rules, it does no more.
+    /// The link was let go: the watchdog changes the link's rules no more.
     LetGo,
     /// The link's rules were gone, or others stood behind them, and are back.
     Restored,
@@ -65,7 +65,7 @@ pub enum WatchdogMessage {
     Message(String),
 }
 
-/// The process, as the box sees it.
+/// Watchdog's process, as the box holds it.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -189,13 +189,13 @@ impl Watchdog {
         Ok(Arc::new(Self { bypasses, shared: Mutex::new(Shared { process, links }) }))
     }
 
-    /// Way on which traffic passes by this link.
+    /// Way on which traffic passes by a link.
     #[must_use]
     pub fn bypass(&self, link: u16) -> &Bypass {
         &self.bypasses[usize::from(link)]
     }
 
-    /// Calls `f`, unless another loop is at it: none waits for another.
+    /// Calls `f` unless the lock is taken by another loop; never waits.
     fn try_with<R>(&self, f: impl FnOnce(&mut Shared) -> R) -> Option<R> {
         match self.shared.try_lock() {
             Ok(mut shared) => Some(f(&mut shared)),
@@ -257,7 +257,7 @@ impl Watchdog {
         bail!("it died before it began")
     }
 
-    /// Starts another watchdog. Whose privileges this thread has, it has.
+    /// Starts another watchdog, with the privileges of the calling thread.
     fn again(&self) -> anyhow::Result<()> {
         self.shared().process = Some(Process::start(&self.bypasses, None)?);
         Ok(())
@@ -279,13 +279,13 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// The loop of this link, by its place among the bypasses.
+    /// Creates the watch of the loop of link `link`, which is an index among the bypasses.
     #[must_use]
     pub const fn new(watchdog: Arc<Watchdog>, link: u16) -> Self {
         Self { watchdog, link, last: Instant::ZERO }
     }
 
-    /// Way on which traffic passes by this link.
+    /// Way on which traffic passes by the loop's link.
     #[must_use]
     pub fn bypass(&self) -> &Bypass {
         self.watchdog.bypass(self.link)
@@ -332,7 +332,7 @@ impl Watched {
         })
     }
 
-    /// Messages about this link since the last call.
+    /// Takes the watchdog's messages about the loop's link since the last call.
     pub fn heard(&mut self) -> Vec<WatchdogMessage> {
         let link = usize::from(self.link);
         let heard = self.watchdog.try_with(|shared| {

@@ -28,9 +28,9 @@ struct Port {
     name: String,
     index: u32,
     socket: XdpSocket,
-    /// Frames to be sent out of this interface.
+    /// Frames to be sent out of this port's interface.
     outgoing: Vec<Vec<u8>>,
-    /// Frames that have come in by this interface.
+    /// Frames received on this port's interface.
     came: Passage,
 }
 

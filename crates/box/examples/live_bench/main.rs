@@ -88,7 +88,7 @@ enum Way {
     Apart,
 }
 
-/// Back ends, as people and as the program call them.
+/// Back ends: the name that people use, the name that the program takes, and the way of the packets.
 const BACKENDS: [(&str, &str, Way); 3] = [
     ("nfqueue", "nfqueue", Way::Routed),
     ("packet sockets", "packet", Way::Apart),

@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::link_state::FORMAT;
 use crate::state;
 
-/// Older than this, flows have gone on too far without the box.
+/// Greatest age of a file that is still used: after a longer time flows have gone on too far without the box.
 const FRESH: Duration = Duration::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
 struct Content {
     format: u32,
-    /// Identifier of the kernel's boot: its clock begins anew with each.
+    /// Identifier of the kernel's boot; the clock of `at` begins anew with each boot.
     boot: String,
     at: Instant,
     lanes: [Option<Vec<u8>>; 2],
@@ -66,7 +66,7 @@ impl FlowsFile {
         left.iter().any(Option::is_some).then_some(left)
     }
 
-    /// Leaves what is known.
+    /// Writes the time and the flows of both lanes to the file.
     ///
     /// # Errors
     /// If it cannot be written.

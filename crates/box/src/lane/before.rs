@@ -29,7 +29,7 @@ impl<P> Default for Before<P> {
 }
 
 impl<P: Packet> Before<P> {
-    /// Takes over these packets in their order.
+    /// Takes over packets from another discipline in their order.
     pub fn new(packets: VecDeque<P>) -> Self {
         let mut before = Self::default();
         packets.iter().for_each(|packet| before.count(packet));

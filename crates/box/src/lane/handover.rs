@@ -7,14 +7,14 @@ use narrows_units::Instant;
 
 use super::LinkQueue;
 
-/// All of a direction that another box needs to go on with it.
+/// State that another box needs to go on with a direction.
 #[derive(Debug)]
 pub struct LaneState<P> {
     /// Knowledge of the discipline about flows and users.
     pub knowledge: Option<Vec<u8>>,
-    /// Time at which the link has sent everything handed to it so far.
+    /// Time at which the link has sent every packet handed to the link so far.
     pub free_at: Instant,
-    /// Packets that wait, in the order in which they are to leave.
+    /// Packets that wait, first to leave first.
     pub waiting: VecDeque<P>,
     /// Packets of the other direction that admission control holds, in order.
     pub held: Vec<P>,
@@ -28,7 +28,7 @@ impl<P> LaneState<P> {
 }
 
 impl<P: Packet + Send + 'static> LinkQueue<P> {
-    /// Knowledge of the discipline, for another of its kind.
+    /// Exports the discipline's knowledge of flows for another discipline of the same kind.
     pub fn knowledge(&self, now: Instant) -> Option<Vec<u8>> {
         match self {
             Self::Open(_) => None,

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 /// An order.
 pub enum Order {
-    /// Come to an end.
+    /// Stop for good.
     Stop,
     /// Get ready for settings with this `http_503`, and tell whether that can be.
     Prepare {
@@ -22,13 +22,13 @@ pub enum Order {
         /// Receiver of the answer.
         answer: SyncSender<anyhow::Result<()>>,
     },
-    /// Adopt these settings, for which all links are ready.
+    /// Adopt settings for which all links are ready.
     Adopt(Box<Settings>),
-    /// Take addresses of IPv6 for these hosts', and tell people these names.
+    /// Look users of IPv6 addresses up in `hosts`, and show `names` to people.
     Know {
         /// Hosts on the users' side.
         hosts: Arc<UserHosts>,
-        /// Names of hosts, these users' and others'.
+        /// Names of hosts, users' and others'.
         names: Arc<HostNames>,
     },
     /// Stop between two packets and tell all that is known; go on unless it is taken.
@@ -41,7 +41,7 @@ pub enum Order {
     },
 }
 
-/// Orders as they come.
+/// Orders to a loop, and the event that wakes the loop for an order.
 pub struct Orders {
     orders: Receiver<Order>,
     wake: Arc<EventFd>,

@@ -12,7 +12,7 @@ const PACKETS: u64 = 4;
 /// Time that packets of one direction wait without any that leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Since when they wait; `None` if none waits or one has left.
+    /// Time since which packets wait and none has left; `None` if no packet waits or one has left.
     since: Option<Instant>,
 }
 

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::{DirectionStatus, StallJson, Status};
 
-/// Between two samples.
+/// Time between two samples.
 pub const PACE: Duration = Duration::from_secs(5);
-/// An hour.
+/// Number of samples, an hour's.
 const SAMPLES: usize = 720;
 /// Stalls that are kept.
 const STALLS: usize = 1000;

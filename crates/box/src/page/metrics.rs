@@ -21,7 +21,7 @@ type Labels = Vec<(&'static str, String)>;
 /// Most users that have series of their own.
 const TOP_USERS: usize = 10;
 
-/// How a metric is read off the status: by its labels, if it has any.
+/// Way to read a metric from a status: values by labels, if the metric has labels.
 enum Read {
     Counts(fn(&Status) -> Vec<(Labels, u64)>),
     Seconds(fn(&Status) -> Vec<(Labels, f64)>),
@@ -29,7 +29,7 @@ enum Read {
     Histograms(fn(&Status) -> Vec<(Labels, &HistogramJson)>),
 }
 
-/// A metric, without the unit and `_total` at the end of its name.
+/// Metric; `name` lacks the unit and `_total` at the end.
 struct Metric {
     name: &'static str,
     unit: Option<Unit>,
@@ -75,7 +75,7 @@ fn seconds(name: &'static str, help: &'static str, read: Read) -> Metric {
     Metric { name, unit: Some(Unit::Seconds), help, read }
 }
 
-/// The box.
+/// Metrics of the box.
 fn of_the_box() -> Vec<Metric> {
     vec![
         gauges("narrows_box_info", "Version and back end of the box", |s| {
@@ -217,7 +217,7 @@ fn of_the_network(s: &Status) -> impl Iterator<Item = &CauseJson> {
     s.sight.causes.iter().filter(|c| c.network)
 }
 
-/// Stalls: who has them, and why.
+/// Metrics of stalls by user and by cause.
 fn of_sight() -> Vec<Metric> {
     vec![
         gauges(
@@ -325,7 +325,7 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The page.
+/// Text of the `/metrics` page.
 #[must_use]
 pub fn render(status: Status) -> String {
     let mut registry = Registry::default();

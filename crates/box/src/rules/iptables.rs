@@ -83,7 +83,7 @@ pub fn listing(name: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-/// Applies a script of `iptables-restore`, all of it or nothing.
+/// Applies a script of `iptables-restore`: all changes or none.
 fn apply(name: &str, script: &str) -> anyhow::Result<()> {
     let program = format!("{name}-restore");
     let mut child = Command::new(&program)

@@ -23,7 +23,7 @@ const PATIENCE: usize = 20;
 /// Request for a change, or a question.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Kind of table.
+    /// Family of the table.
     pub family: Family,
     /// Message with the change or question.
     pub message: NfTablesMessage,
@@ -36,7 +36,7 @@ pub struct Request {
 pub enum Then {
     /// Changes are made.
     Commit,
-    /// Changes are dropped: they were a trial.
+    /// Drop the changes, which were a trial.
     Forget,
 }
 
@@ -45,7 +45,7 @@ pub enum Then {
 pub struct Netlink(OwnedFd);
 
 impl Netlink {
-    /// Opens a conversation.
+    /// Opens a netlink socket to nf_tables.
     ///
     /// # Errors
     /// If this kernel has no nfnetlink.

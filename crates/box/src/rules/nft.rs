@@ -26,7 +26,7 @@ use super::{CHAIN_PREFIX, Rules};
 
 /// Place of our chains in their hooks. The last that has a name is connection tracking's helpers, at 300.
 const PRIORITY: u32 = 1000;
-/// Length of an interface's name with its end (IFNAMSIZ).
+/// Length of an interface's name in bytes, with the zero at the end (IFNAMSIZ).
 const NAME: usize = 16;
 /// Type of the comment in user data (libnftnl/udata.h): the first of a table's.
 const COMMENT: u8 = 0;
@@ -250,10 +250,10 @@ pub fn offered(wanted: &Rules) -> io::Result<Option<[u64; 2]>> {
     Ok(Some(offered))
 }
 
-/// A rule of ours, as the kernel lists it.
+/// Rule in a chain of ours, as the kernel lists the rule.
 struct Listed {
     chain: String,
-    /// Packets that it has counted, if it counts.
+    /// Packets counted by the rule; `None` if the rule has no counter.
     packets: Option<u64>,
 }
 
@@ -278,7 +278,7 @@ fn rules(netlink: &Netlink, family: Family, name: &str) -> io::Result<Vec<Listed
     Ok(netlink.list(&Request { family, message, flags: 0 })?.into_iter().filter_map(listed).collect())
 }
 
-/// Packets that an expression has counted, if it is a counter.
+/// Packets counted by an expression; `None` if the expression is no counter.
 fn counted(element: &ListAttribute<ExpressionAttribute>) -> Option<u64> {
     let ListAttribute::Element(attributes) = element else { return None };
     attributes.iter().find_map(|attribute| match attribute {
@@ -312,7 +312,7 @@ const fn family(rules: &Rules) -> Family {
     if rules.bridged { Family::Bridge } else { Family::Inet }
 }
 
-/// Chain of rules: its hook, and which packets go into which queue.
+/// Chain of rules: hook, and the queue for each match.
 struct Chain {
     name: &'static str,
     hook: InetHookNumber,

@@ -32,7 +32,7 @@ use crate::watchdog::{Watchdog, Watched};
 /// Time that a thread has to begin.
 const BEGINNING: Duration = Duration::from_secs(30);
 
-/// A link and its thread.
+/// Running link: its thread, and the means to give the thread orders.
 pub struct Link {
     /// Name; none for the only link of a file without a `[[link]]` table.
     pub name: Option<String>,
@@ -43,7 +43,7 @@ pub struct Link {
     pub publisher: Arc<StatusPublisher>,
     /// Reason why the link handles packets no longer, if so.
     pub ended: Option<String>,
-    /// Hosts and their names that it was told of.
+    /// Hosts and names that the link was told last.
     hosts: Option<(Arc<UserHosts>, Arc<HostNames>)>,
     leases: LeasesFile,
     orders: Sender<Order>,
@@ -54,7 +54,7 @@ pub struct Link {
     reached: Receiver<anyhow::Result<()>>,
     /// Whether the thread holds no packet any more; it may still close its sockets.
     let_go: Arc<AtomicBool>,
-    /// Until it has been waited for.
+    /// Handle of the thread; `None` after the thread was joined.
     thread: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
@@ -74,7 +74,7 @@ enum Opened<C> {
     Later(Resume<C>),
 }
 
-/// Parts of a thread beside its channel.
+/// Parts that a link's thread gets beside the channel.
 struct Part {
     settings: Settings,
     flows: Option<FlowsFile>,
@@ -88,7 +88,7 @@ struct Part {
     let_go: Arc<AtomicBool>,
 }
 
-/// Voice of a link: its notices have its name.
+/// Voice that puts the link's name into notices.
 struct LinkVoice {
     name: Option<String>,
     voice: Voice,
@@ -166,22 +166,22 @@ impl Link {
         Ok(link)
     }
 
-    /// `text` with the name of the link before it, if it has one.
+    /// Puts the link's name and `between` before `text`; leaves `text` alone where the link has no name.
     pub fn label(&self, text: &str, between: &str) -> String {
         self.name.as_ref().map_or_else(|| text.to_owned(), |name| format!("{name}{between}{text}"))
     }
 
-    /// Name of the link, as messages have it.
+    /// Name of the link for messages; "of this box" where the link has no name.
     pub fn called(&self) -> &str {
         self.name.as_deref().unwrap_or("of this box")
     }
 
-    /// Tells whether its loop has shown life within a second.
+    /// Whether the link's loop has shown life within a second.
     pub fn lives(&self) -> bool {
         self.ended.is_none() && self.publisher.is_alive()
     }
 
-    /// Waits until the thread is as far as it is to come by itself.
+    /// Waits until the link's thread has prepared and needs an order to go on.
     pub fn has_reached(&self) -> anyhow::Result<()> {
         self.reached.recv_timeout(BEGINNING).context("its thread does not begin")?
     }
@@ -206,7 +206,7 @@ impl Link {
         self.begin.as_ref().and_then(|to| to.send(begin).ok()).context("its thread has ended")
     }
 
-    /// Tells it to do something.
+    /// Sends an order to the link's loop and wakes the loop.
     pub fn order(&self, order: Order) {
         if self.orders.send(order).is_ok() {
             let _ = self.wake.write(1);
@@ -227,13 +227,13 @@ impl Link {
         }
     }
 
-    /// Tells it to come to its end, whether it has begun or not.
+    /// Tells the link's thread to end, whether the thread has begun or not.
     pub fn stop(&mut self) {
         self.begin = None;
         self.order(Order::Stop);
     }
 
-    /// Reason for which it has ended by itself since the last look.
+    /// Reason why the link's thread ended by itself since the last call; `None` if the thread runs.
     pub fn has_ended(&mut self) -> Option<anyhow::Error> {
         let thread = self.thread.take_if(|thread| thread.is_finished())?;
         let why = joined(thread).err().unwrap_or_else(|| anyhow::anyhow!("its thread has ended"));
@@ -291,7 +291,7 @@ fn joined(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
     thread.join().unwrap_or_else(|_| bail!("an invariant is broken (see above): this is a bug in narrows"))
 }
 
-/// An outcome with the name of the link, if it has one.
+/// Adds the link's name to an error, if the link has a name.
 pub fn of_link<T>(name: Option<&str>, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
     match name {
         Some(name) => outcome.with_context(|| format!("link {name}")),
@@ -384,7 +384,7 @@ fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -
     outcome.and(closed).and(left)
 }
 
-/// Steps of a thread before it handles packets, while it may take them.
+/// Sets up a link's thread and drops its privileges before any packet is handled.
 fn prepare(settings: &Settings, user: Option<Identity>) -> anyhow::Result<()> {
     nix::sys::prctl::set_timerslack(1).context("cannot set the timer slack")?;
     if settings.realtime {

@@ -25,7 +25,7 @@ impl Process<'_> {
         self.reload.iter().for_each(|n| tell(Notice::Warning(n.clone())));
     }
 
-    /// Has every link get ready. Where one cannot, all stay as they are.
+    /// Has every link prepare for new settings; if one link cannot, all stay as they are.
     fn prepare(&self, new: &[Settings]) -> anyhow::Result<()> {
         let names = |all: &mut dyn Iterator<Item = &Settings>| {
             all.map(|s| s.name.clone().unwrap_or_default()).collect::<Vec<_>>().join(", ")

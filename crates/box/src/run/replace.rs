@@ -29,7 +29,7 @@ pub struct Takeover {
     predecessor: Predecessor,
     /// Note of the changes that the other process has made.
     changes: Changes,
-    /// Links that are taken over: their number here, and their terms.
+    /// Links that are taken over: index among this process's links, and the predecessor's terms.
     taken: Vec<(usize, LinkTerms)>,
 }
 
@@ -85,7 +85,7 @@ fn suitable(setups: &[LinkSetup], changes: &Changes, files: &[PathBuf]) -> anyho
 }
 
 impl Takeover {
-    /// Terms of the link of this number here, if it goes over.
+    /// Terms of the link at index `at` of this process, if the link is taken over.
     pub fn of(&self, at: usize) -> Option<&LinkTerms> {
         self.taken.iter().find(|(place, _)| *place == at).map(|(_, link)| link)
     }
@@ -136,7 +136,7 @@ fn all_are_meant(dir: &Path, pid: u32, files: &[PathBuf]) -> anyhow::Result<()> 
 }
 
 impl Process<'_> {
-    /// Takes over what the other has, for good, and lets it end.
+    /// Takes over the predecessor's sockets and links for good, and lets the predecessor end.
     pub(super) fn inherit(
         &mut self,
         takeover: Takeover,
@@ -179,7 +179,7 @@ impl Process<'_> {
         Ok((listener, page))
     }
 
-    /// The links that went over are this process's.
+    /// Writes the state files of the links that went over in this process's name.
     fn claim_taken(
         &mut self,
         taken: &[(usize, LinkTerms)],
@@ -213,7 +213,7 @@ impl Process<'_> {
         ProcessTerms { links: links.collect(), page: self.shared.as_ref().is_some_and(|h| h.has_page()) }
     }
 
-    /// Says from now on how this process can be replaced.
+    /// Publishes the terms on which another process can replace this one.
     pub(super) fn tell_terms(&self, publisher: &StatusPublisher) {
         publisher.may_be_replaced(&self.terms());
     }
@@ -269,7 +269,7 @@ impl Process<'_> {
         rules.and(ended).and(kept).and(self.setups[at].release()).and(watched)
     }
 
-    /// Has these links stop, gives all of them away, and stops the others.
+    /// Stops the links with these numbers, hands all of them over, and stops the other links.
     fn hand_over(
         &mut self,
         successor: &Successor,

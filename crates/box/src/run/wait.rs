@@ -76,7 +76,7 @@ pub fn wait(
     }
 }
 
-/// The interfaces of all links as they are, or what is wrong with them.
+/// Finds the interfaces of all links, or tells what is wrong with an interface.
 fn find(links: &[Settings]) -> anyhow::Result<Vec<Interface>> {
     let mut found = Vec::new();
     for settings in links {

@@ -93,7 +93,7 @@ impl Options {
 /// Source of settings: flags, and a file that is read again on SIGHUP.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// Options on the command line; they win over the file.
+    /// Options on the command line; each wins over the same key of the file.
     pub flags: Options,
     /// The settings file.
     pub config: Option<PathBuf>,
@@ -232,7 +232,7 @@ fn clash(one: &Settings, other: &Settings) -> Option<String> {
     }
 }
 
-/// Whether each has the other's wide network among its users.
+/// Whether each link has the other's wide network among its users' interfaces.
 fn crossed(one: &Settings, other: &Settings) -> bool {
     one.lan.iter().any(|lan| covers(lan, &other.wan)) && other.lan.iter().any(|lan| covers(lan, &one.wan))
 }

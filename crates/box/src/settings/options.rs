@@ -37,7 +37,7 @@ pub enum Shape {
 pub enum Reload {
     /// Adopted while packets flow.
     Live,
-    /// Told, and left as it was until the next start.
+    /// Tell people that the option has changed, and use the new value after the next start.
     Restart,
 }
 
@@ -59,15 +59,15 @@ pub struct OptionRow {
     pub shape: Shape,
     /// Name of the value in the manual; empty for a switch.
     pub value: &'static str,
-    /// Numbers that are allowed, where it is a number.
+    /// Least and greatest value of an option that is a number.
     pub range: Option<(u32, u32)>,
     /// Value where none is given; empty if there is none, or the sentence tells it.
     pub default: &'static str,
     /// Effect of a reload.
     pub reload: Reload,
-    /// Reach.
+    /// Whether the option is of a link or of the process.
     pub scope: Scope,
-    /// Meaning.
+    /// Meaning of the option.
     pub help: &'static str,
     read: fn(&mut Options, &OsStr) -> Result<(), String>,
     is_given: fn(&Options) -> bool,
@@ -111,7 +111,7 @@ impl OptionRow {
     }
 }
 
-/// A type of options: how it is read from a command line and from TOML.
+/// Type of an option's value, with the ways to read the value from a command line and from TOML.
 trait Value: Sized {
     const SHAPE: Shape;
     /// Reads the word of a flag, over what was there before.
@@ -311,7 +311,7 @@ macro_rules! options {
                 }
             }
 
-            /// Checks that numbers are in their ranges.
+            /// Checks that each option that is a number lies in the option's range.
             pub(super) fn check_ranges(&self) -> anyhow::Result<()> {
                 $($(
                     if let Some(value) = self.$name && !($least..=$most).contains(&value) {

@@ -10,7 +10,7 @@ macro_rules! bits {
         impl $flags {
             $($(#[$each])* pub const $name: Self = Self(1 << $bit);)*
 
-            /// Whether any of these is set.
+            /// Whether any flag of `any` is set.
             pub const fn has(self, any: Self) -> bool {
                 self.0 & any.0 != 0
             }
@@ -22,7 +22,7 @@ macro_rules! bits {
             pub const fn set(&mut self, which: Self) {
                 self.0 |= which.0;
             }
-            /// Clears, and says whether it was set.
+            /// Clears the flags of `which`, and returns whether any of them was set.
             #[allow(dead_code, reason = "one of the sets needs it")]
             pub const fn take(&mut self, which: Self) -> bool {
                 let was = self.has(which);

@@ -18,7 +18,7 @@ pub const HOUR: usize = 60;
 pub const QUARTER: usize = 15;
 /// Wait above which a user counts as having waited long.
 pub const LONG: Duration = Duration::from_secs(5);
-/// A minute.
+/// Milliseconds of a minute.
 const MINUTE_MS: u64 = 60_000;
 /// Stalls that are kept with their evidence.
 const LAST: usize = 64;
@@ -40,12 +40,12 @@ pub struct Stall {
     pub timeouts: u8,
     pub backoff: u8,
     pub outstanding: u8,
-    /// Time in which its packets waited here for their turn before.
+    /// Time for which the connection's packets waited here for their turn before the stall, in milliseconds.
     pub turn_ms: u16,
     pub ended: bool,
 }
 
-/// A stall that is over, with its number and when that was.
+/// Stall that is over: number, time of the end, and user.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub number: u64,
@@ -100,7 +100,7 @@ pub struct UserBook {
     pub stalled_at: Option<u64>,
     pub stalled_long_at: Option<u64>,
     pub minutes: [UserMinute; HOUR],
-    /// Milliseconds in which it stalled, by the cause that was noted first.
+    /// Milliseconds in which the user was stalled, by the cause noted first.
     pub causes: [[u64; Cause::COUNT]; QUARTER],
     /// Traffic of the user.
     pub usage: Usage,
@@ -258,12 +258,12 @@ impl Book {
         Some(moved)
     }
 
-    /// User at this place of the book.
+    /// User at an index of the book.
     pub fn name(&self, user: u32) -> User {
         self.users.get(user as usize).map_or(User::STRANGERS, |u| u.user)
     }
 
-    /// A user has had packets lately.
+    /// Notes that a user has had packets in the present minute.
     pub fn heard_of(&mut self, user: u32) {
         if let Some(user) = self.users.get_mut(user as usize) {
             user.seen = self.minute;
@@ -277,7 +277,7 @@ impl Book {
         }
     }
 
-    /// A packet leaves the box; `waited` if it carries data.
+    /// Notes that a packet has left the box; `waited` is `None` for a packet without data.
     pub fn carried(&mut self, user: u32, d: usize, bytes: u64, waited: Option<Duration>) {
         if let Some(user) = self.users.get_mut(user as usize) {
             user.usage.delivered(d, bytes, waited);
@@ -307,7 +307,7 @@ impl Book {
         }
     }
 
-    /// Notes with its user that a stall lasts until now.
+    /// Notes at the stall's user that the stall lasts until now.
     fn note(&mut self, stall: &Stall) {
         let (minute, begun) = (self.minute, self.age(self.now).saturating_sub(stall.length));
         let span = Span { from: self.started + begun, until: self.now };
@@ -368,7 +368,7 @@ impl Book {
         self.packets.add(packets.into());
     }
 
-    /// The sum of the last so many minutes, this one included.
+    /// Sum of the cells of the last `minutes` minutes, the present one included.
     pub fn cells(&self, minutes: usize) -> Cells {
         let mut sum = NO_CELLS;
         for back in 0..minutes.min(self.minute as usize + 1) {
@@ -412,7 +412,7 @@ impl Book {
     }
 }
 
-/// Adds a time to the minutes in which it was, as far as they are kept.
+/// Adds a span of stalled time to the minutes that the span covers, as far as those are kept.
 fn spread(minutes: &mut [UserMinute; HOUR], started: Instant, span: Span) {
     let (mut from, until) = (span.from.since(started).as_millis(), span.until.since(started).as_millis());
     from = from.max(until.saturating_sub(HOUR as u64 * MINUTE_MS));

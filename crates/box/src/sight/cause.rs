@@ -61,7 +61,7 @@ impl Cause {
     }
 }
 
-/// Name of a unit variant, as it is written in JSON.
+/// Name of a unit variant, as JSON has the name.
 pub fn plain(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -73,11 +73,11 @@ pub struct Lost(u8);
 impl Lost {
     /// No loss, or an unknown place.
     pub const UNKNOWN: Self = Self(0);
-    /// Between the sender and the box: they were never seen.
+    /// Packets were lost between the sender and the box, and so never seen.
     pub const BEFORE: Self = Self(1);
     /// Dropped by the box.
     pub const HERE: Self = Self(2);
-    /// Between the box and the receiver.
+    /// Packets were lost between the box and the receiver.
     pub const BEHIND: Self = Self(4);
     /// Number of names.
     pub const COUNT: usize = 5;

@@ -14,7 +14,7 @@ pub struct Span {
     pub until: Instant,
 }
 
-/// Time covered by spans, which come by their ends.
+/// Length of time covered by spans; spans are added in the order of their ends.
 #[derive(Clone, Debug, Default)]
 pub struct Covered {
     /// Apart from each other, oldest first.

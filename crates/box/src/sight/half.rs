@@ -52,7 +52,7 @@ bits! {
     Half16 {
         /// Sequence numbers are known.
         SYNCED = 0,
-        /// Something is under way, or was asked for.
+        /// Data is under way, or an answer was asked for.
         WAITING = 1,
         /// A segment was chosen for a round trip and has not left yet.
         SAMPLING = 2,
@@ -123,7 +123,7 @@ pub struct Half {
     sent: Micros,
     sample_end: SeqNum,
     sample_at: Micros,
-    /// Smoothed, microseconds; zero as long as it is not known.
+    /// Smoothed round-trip times to the receiver and to the sender, in microseconds; zero while unknown.
     receiver_us: u32,
     sender_us: u32,
     /// Sequence number up to which the packets of a round trip are counted.
@@ -142,7 +142,7 @@ pub struct Half {
     backoff: u8,
     /// Window scale of the receiver.
     scale: u8,
-    /// Whether [`Gaps`] of this direction has anything.
+    /// Whether this direction's [`Gaps`] hold anything.
     gaps: bool,
 }
 
@@ -166,17 +166,17 @@ impl Half {
         Self { queued: self.queued, ..Self::new(now) }
     }
 
-    /// Notes that one of its packets waits in the box.
+    /// Notes that a packet of this direction has begun to wait in the box.
     pub fn enters(&mut self) {
         self.queued = self.queued.saturating_add(1);
     }
 
-    /// Notes that one of its packets is in the box no more.
+    /// Notes that a packet of this direction has left the box or was dropped.
     pub fn leaves(&mut self) {
         self.queued = self.queued.saturating_sub(1);
     }
 
-    /// Whether any of its packets waits in the box.
+    /// Whether any packet of this direction waits in the box.
     pub const fn is_queued(&self) -> bool {
         self.queued > 0
     }
@@ -191,12 +191,12 @@ impl Half {
         self.flags.has(Half16::SHUT)
     }
 
-    /// Whether its sequence numbers are known.
+    /// Whether this direction's sequence numbers are known.
     pub const fn is_numbered(&self) -> bool {
         self.flags.has(Half16::SYNCED)
     }
 
-    /// Whether its sender has finished and everything is acknowledged.
+    /// Whether the sender of this direction has sent FIN and all data is acknowledged.
     pub fn is_finished(&self) -> bool {
         self.flags.has(Half16::FIN) && self.una == self.max
     }
@@ -221,7 +221,7 @@ impl Half {
         self.silence.lost
     }
 
-    /// Wait for its turn in the present silence, milliseconds.
+    /// Time for which this direction's packets waited for their turn in the present silence, in milliseconds.
     pub const fn turn_ms(&self) -> u16 {
         self.silence.turn_ms
     }
@@ -289,7 +289,7 @@ impl Half {
         now.since(begun).saturating_sub(Duration::from_micros(self.sender_us.into()))
     }
 
-    /// Notes a datagram of it: a question of QUIC, or the same once more.
+    /// Notes a datagram of this direction as a question of QUIC, or as the repetition of one.
     pub fn asks(&mut self, now: Micros) {
         self.since = now;
         if !self.flags.has(Half16::WAITING) || now.since(self.sent) > self.keeps_asking() {
@@ -325,19 +325,19 @@ impl Half {
         ANEW.max(self.sent.since(self.waits_since) * 2 + self.srtt() * 4)
     }
 
-    /// Notes that the box has dropped a datagram of it.
+    /// Notes that the box has dropped a datagram of this direction.
     pub fn lose_here(&mut self) {
         self.silence.lost = self.silence.lost.and(Lost::HERE);
     }
 
-    /// Notes that the box has dropped a segment of it.
+    /// Notes that the box has dropped a segment of this direction.
     pub fn lose(&mut self, tcp: &TcpHeader, gaps: &mut Gaps) {
         if tcp.seq_len() > 0 && self.una.before(tcp.seq_end()) {
             self.gaps_in(gaps).dropped.add(tcp.seq, tcp.seq_end(), ());
         }
     }
 
-    /// Whether it has something under way, or has had progress within `lately`.
+    /// Whether this direction has data under way, or has had progress within `lately`.
     pub fn moves(&self, now: Micros, lately: Duration) -> bool {
         self.is_waiting() || now.since(self.since) < lately
     }
@@ -367,7 +367,7 @@ impl Half {
         }
     }
 
-    /// Wait for its turn in the present silence.
+    /// Time for which this direction's packets waited for their turn in the present silence.
     pub fn turn(&self) -> Duration {
         Duration::from_millis(self.silence.turn_ms.into())
     }
@@ -431,7 +431,7 @@ impl Half {
         }
     }
 
-    /// The other end acknowledges this direction's data.
+    /// Takes an acknowledgment of this direction's data by the other end.
     #[inline]
     pub fn ack(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
         let known = self.flags.has(Half16::SYNCED) && !self.flags.has(Half16::SHUT);
@@ -529,7 +529,7 @@ impl Half {
         self.silence.told = (bytes / u64::from(self.mss).max(1)).min(255) as u8;
     }
 
-    /// A packet of this direction's end.
+    /// Takes a packet that the sender of this direction has sent.
     #[inline]
     pub fn data(&mut self, tcp: &TcpHeader, scene: &mut Scene<'_>) {
         if !self.flags.has(Half16::SYNCED) {
@@ -581,12 +581,12 @@ impl Half {
         self.trip_packets = self.trip_packets.saturating_add(1);
     }
 
-    /// Makes room in a scene for what is missing, to add to it.
+    /// Returns the scene's gaps for new entries, cleared if this direction has none so far.
     fn gaps_of<'a>(&mut self, scene: &'a mut Scene<'_>) -> &'a mut Gaps {
         self.gaps_in(scene.gaps)
     }
 
-    /// Makes room for what is missing, if there is none, to add to it.
+    /// Returns `gaps` for new entries, cleared if this direction has none so far.
     pub fn gaps_in<'a>(&mut self, gaps: &'a mut Gaps) -> &'a mut Gaps {
         if !self.gaps {
             (self.gaps, *gaps) = (true, Gaps::default());
@@ -666,7 +666,7 @@ impl Half {
         }
     }
 
-    /// Changes the sender's state by what it did to repair a loss.
+    /// Changes the sender's state after the repair that the sender chose for a loss.
     fn enter(&mut self, now: Micros, repair: Repair) {
         match repair {
             Repair::Timeout => {
@@ -769,7 +769,7 @@ impl Half {
         }
     }
 
-    /// The silence since the last progress, if it is a stall.
+    /// Describes the silence since the last progress, if the silence is a stall.
     pub fn stall(&self, now: Micros, owner: Owner<'_>, gaps: &Gaps, ended: bool) -> Option<Stall> {
         let unrepaired = self.gaps && !gaps.dropped.is_empty();
         let length = self.stalled(now, unrepaired)?;

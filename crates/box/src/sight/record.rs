@@ -35,11 +35,11 @@ bits! {
         ANSWERED = 5,
         /// The handshake is over, or was not seen.
         OVER = 6,
-        /// The connection is over: both ends have finished, or one has reset it.
+        /// The connection is over: both ends have sent FIN, or one has sent RST.
         CLOSED = 7,
-        /// Admission control has refused its SYN.
+        /// Admission control has refused the connection's SYN.
         REFUSED = 8,
-        /// The box has dropped its SYN or the answer.
+        /// The box has dropped the connection's SYN or the answer to the SYN.
         SYN_LOST_HERE = 9,
         /// Packets have gone down.
         WENT_DOWN = 10,
@@ -57,10 +57,10 @@ pub struct Record {
     flags: Record16,
     /// The next of the same bucket.
     pub chain: u32,
-    /// The user, by its place in the book.
+    /// Index of the connection's user in the book.
     pub user: u32,
     pub seen: Micros,
-    /// Down, up.
+    /// Halves of the connection, down and up.
     halves: [Half; 2],
 }
 
@@ -83,7 +83,7 @@ impl Record {
         Self { key, flags, chain: NIL, user, seen: now, halves: [Half::new(now), Half::new(now)] }
     }
 
-    /// Everything but its place and user is forgotten: another connection begins.
+    /// Forgets everything but the record's place and user, as another connection begins.
     pub fn restart(&mut self, now: Micros) {
         let halves = [self.halves[0].restarted(now), self.halves[1].restarted(now)];
         *self = Self { chain: self.chain, halves, ..Self::new(self.key, self.user, now) };
@@ -99,17 +99,17 @@ impl Record {
         Record16::ONE_WAY.into_iter().all(|way| self.flags.has(way))
     }
 
-    /// Whether both ends have finished, or one has reset it.
+    /// Whether both ends of the connection have sent FIN, or one has sent RST.
     pub const fn is_closed(&self) -> bool {
         self.flags.has(Record16::CLOSED)
     }
 
-    /// Whether it is a TCP connection whose handshake is not over.
+    /// Whether the connection is of TCP and the handshake is not over.
     pub const fn is_opening(&self) -> bool {
         self.flags.has(Record16::TCP) && !self.flags.has(Record16::OVER)
     }
 
-    /// Whether it is a TCP connection with something under way, or with progress within `lately`.
+    /// Whether the connection is of TCP and has data under way, or progress within `lately`.
     pub fn moves(&self, now: Micros, lately: Duration) -> bool {
         self.flags.has(Record16::TCP) && self.halves.iter().any(|half| half.moves(now, lately))
     }
@@ -125,7 +125,7 @@ impl Record {
         self.halves.iter().for_each(prefetch);
     }
 
-    /// Packets of it in the box.
+    /// Whether any packet of the connection waits in the box.
     pub const fn queued(&self) -> bool {
         self.halves[0].is_queued() || self.halves[1].is_queued()
     }

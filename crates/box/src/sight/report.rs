@@ -19,7 +19,7 @@ const TALKERS: usize = 16;
 /// Most users in a report: those that stalled for longest, then those with most bytes.
 const TOLD: usize = 40;
 
-/// Stalls: who has them, and why.
+/// Stalls by user and by cause, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SightJson {
     /// The last quarter of an hour, in one line.
@@ -87,7 +87,7 @@ pub struct CauseJson {
     pub quarter_share: f64,
     /// Stalls that ended since the start.
     pub total: u64,
-    /// Lengths of these stalls together, over all connections.
+    /// Lengths of the cause's stalls together, in seconds, over all connections.
     pub total_s: f64,
 }
 
@@ -107,7 +107,7 @@ pub struct LostJson {
 pub struct NamedUser {
     /// Address, prefix or circuit of the user.
     pub user: String,
-    /// Name of the host, where it is known.
+    /// Name of the user's host, if known.
     pub name: Option<String>,
 }
 
@@ -162,7 +162,7 @@ pub struct TalkerJson {
 /// Stall with its evidence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallJson {
-    /// Counts up; 0 while it goes on.
+    /// Number of the stall, counted from 1; 0 while the stall is in progress.
     pub number: u64,
     /// The user's end and the other, as `10.0.0.7:50000 192.0.2.1:443 tcp`.
     pub flow: String,
@@ -172,7 +172,7 @@ pub struct StallJson {
     pub direction: String,
     /// Begin of the stall, seconds since the box was started.
     pub from_s: f64,
-    /// Length of the stall in seconds, so far if it is in progress.
+    /// Length of the stall in seconds; of a stall in progress, the length so far.
     pub length_s: f64,
     /// Cause of the stall; see [`CauseJson`].
     pub cause: String,
@@ -180,13 +180,13 @@ pub struct StallJson {
     pub lost: String,
     /// `certain`, `likely`, `possible`.
     pub certainty: String,
-    /// Repair that tried to end the stall, as `narrows diagnose` names it.
+    /// Repair by which the sender tried to end the stall, as `narrows diagnose` names the repair.
     pub repair: Option<String>,
-    /// Expiries of the timer, and the factor on it afterwards.
+    /// Expiries of the sender's timer, and the factor on the timer afterwards.
     pub timeouts: u8,
     /// See `timeouts`.
     pub backoff: u32,
-    /// Segments under way when it began.
+    /// Segments under way when the stall began.
     pub outstanding: u8,
     /// Time in which its packets waited for their turn in the box before it, seconds.
     pub waited_here_s: f64,
@@ -408,7 +408,7 @@ struct UserSums<'a> {
     bytes: [u64; 2],
 }
 
-/// A stall that ended, or was looked at, so long after the start.
+/// Describes a stall that ended, or was looked at, `at` after the start of the box.
 fn stall(s: &Stall, user: String, at: Duration) -> StallJson {
     let protocol = match s.key.proto {
         Proto::TCP => "tcp".to_owned(),

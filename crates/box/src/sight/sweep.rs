@@ -10,11 +10,11 @@ use super::half::Gaps;
 use super::record::Record;
 use super::table::Table;
 
-/// A look at all of them takes as long.
+/// Time in which every connection is looked at once.
 const PASS: Duration = Duration::from_secs(1);
 /// Most that are looked at between two packets, for each millisecond that has passed since the last look.
 const AT_ONCE: u64 = 128;
-/// Between two looks.
+/// Least time between two looks.
 const PACE: Duration = Duration::from_millis(1);
 /// Time for which a connection is kept that is over, or never had an answer.
 const LINGER: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub enum State {
 }
 
 impl State {
-    /// All, in the order of their counts.
+    /// Names of the states, in the order of `Now::states`.
     pub const NAMES: [&'static str; 5] = ["opening", "moving", "waiting", "stalled", "idle"];
 }
 
@@ -54,7 +54,7 @@ pub struct Now {
     pub states: [u32; 5],
     /// Connections that stall, by cause; where both directions do, by that of the longer stall.
     pub causes: [u32; Cause::COUNT],
-    /// Time that stalls in progress have lasted; their number is left out.
+    /// Time that stalls in progress have lasted so far; the number of the stalls is left out.
     pub lasting: Cells,
     /// Stalls, the longest first.
     pub stalls: Vec<Stall>,
@@ -105,7 +105,7 @@ impl Now {
         self.states[state as usize] += 1;
     }
 
-    /// Among the longest.
+    /// Adds a stall to the longest ones, if it is among them.
     fn show(&mut self, stall: Stall) {
         let at = self.stalls.partition_point(|s| s.length >= stall.length);
         if at < SHOWN {
@@ -116,7 +116,7 @@ impl Now {
 }
 
 impl Sight {
-    /// Looks at as many as it is time for.
+    /// Looks at the connections that are due.
     pub fn tick(&mut self, at: Instant) {
         if at.since(self.sweep.looked) < PACE {
             return;

@@ -31,7 +31,7 @@ impl Table {
         Self::with_capacity(CAPACITY, seed)
     }
 
-    /// An empty one for so many records, a power of two.
+    /// Creates an empty table for `capacity` records, a power of two.
     pub fn with_capacity(capacity: usize, seed: u64) -> Self {
         let buckets = (2 * capacity).next_power_of_two();
         Self {

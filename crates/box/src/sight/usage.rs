@@ -15,13 +15,13 @@ pub struct Traffic {
     pub offered: [u64; 2],
     /// Bytes that left the box.
     pub delivered: [u64; 2],
-    /// Packets with data that left it, and the sum of their waits here.
+    /// Packets with data that left the box, and the sum of their waits in the box.
     packets: u64,
     waited: Duration,
 }
 
 impl Traffic {
-    /// Divides the waits of packets with data in the box by their number.
+    /// Mean time for which packets with data waited in the box.
     pub fn wait(&self) -> Duration {
         Duration::from_nanos(self.waited.as_nanos() / self.packets.max(1))
     }
@@ -77,7 +77,7 @@ impl Usage {
         &mut self.minutes[self.minute as usize % HOUR]
     }
 
-    /// Moves on to this minute. An hour that is over goes into the week.
+    /// Moves on to `minute`; an hour that is over is added to the week's hours.
     pub fn tick(&mut self, minute: u64) {
         // After a longer gap no earlier minute or hour is kept.
         let most = (HOUR * (WEEK_HOURS + 1)) as u64;
@@ -95,7 +95,7 @@ impl Usage {
         }
     }
 
-    /// Adds up the latest `minutes`, this one included.
+    /// Adds up the latest `minutes` minutes, the present one included.
     pub fn last(&self, minutes: usize) -> Traffic {
         let mut sum = Traffic::default();
         for back in 0..minutes.min(HOUR).min(self.minute as usize + 1) {

@@ -232,7 +232,7 @@ impl Link {
         self.tell(&WatchdogMessage::Message(format!("the watchdog {what}: {error:#}")));
     }
 
-    /// A line to the box, which may be too busy to read it.
+    /// Writes a message to the box, which may be too busy to read the message.
     fn tell(&self, what: &WatchdogMessage) {
         let line = serde_json::to_string(&(self.number, what)).unwrap_or_default();
         let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
