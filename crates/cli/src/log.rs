@@ -49,7 +49,7 @@ pub struct Log {
 }
 
 impl LogFlags {
-    /// Opens it.
+    /// Opens the log.
     ///
     /// # Errors
     /// If the level is none.
@@ -135,7 +135,7 @@ impl Log {
     }
 }
 
-/// Form of any command of `narrows`: its name, and the message.
+/// Format that writes `narrows: ` and the message.
 struct Plain;
 
 impl<S, N> FormatEvent<S, N> for Plain

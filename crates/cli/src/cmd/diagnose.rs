@@ -115,7 +115,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// A packet, and the number of its connection if it is TCP.
+    /// Takes a packet, and the number of the packet's connection; `None` if the packet is not TCP.
     fn packet(&mut self, number: Option<u64>, at: Instant, frame: u64, header: &Header) {
         self.quic.packet(at, frame, header);
         self.extras.packet(number, at, frame, header);

@@ -62,7 +62,7 @@ fn show(finding: &Finding) {
     println!("  {word}  {:<44}  {}", finding.what, text.replace('\n', "\n        "));
 }
 
-/// Prints whether the lab and the senders have what they need.
+/// Prints whether the lab and the senders have what they need on this machine.
 #[cfg(feature = "lab")]
 fn experiments() {
     println!("For experiments (narrows lab, narrows demo)");

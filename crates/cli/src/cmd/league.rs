@@ -107,7 +107,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     Ok(SUCCESS)
 }
 
-/// Plans of the runs, each with the figures that do not count in it.
+/// Plans of the runs, each with the figures that do not count in the plan.
 fn plans(league: &League, args: &Args) -> anyhow::Result<Vec<(RunPlan, Vec<String>)>> {
     let (mut plans, mut names) = (Vec::new(), BTreeSet::new());
     for mut round in league.rounds(args.quick) {

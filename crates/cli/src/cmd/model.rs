@@ -78,7 +78,7 @@ flags! {
 }
 
 impl Segments {
-    /// The receiver's window as headings have it.
+    /// Receiver's window for headings, as `, Wmax 64`; empty if no window is set.
     fn wmax_words(&self) -> String {
         self.wmax.map_or_else(String::new, |w| format!(", Wmax {w}"))
     }
@@ -88,7 +88,7 @@ impl Segments {
 struct Answer {
     /// Answer with `--json`.
     json: serde_json::Value,
-    /// Answer without `--json`: lines as they are printed.
+    /// Answer without `--json`: lines to print.
     text: String,
     /// Chart for `--plot`.
     chart: Chart,

@@ -59,7 +59,7 @@ pub struct Args {
     plot: Option<PathBuf>,
 }
 
-/// A buffer as it is given: its size may depend on what else is.
+/// Size of a buffer as typed; a size in round trips depends on rate and round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum BufferSize {
     Is(DropTailBuffer),
@@ -145,7 +145,7 @@ fn usual(svg: &str) -> Option<PathBuf> {
     }
 }
 
-/// A time as scenarios have it, above 0.
+/// Reads a time above 0 in the form that scenarios use.
 fn time(text: &str) -> Result<Duration, String> {
     let wrong = || "a time is a number above 0 and a unit, as in 200ms, 1.5s or 2min".to_owned();
     let time = narrows_scenario::time(text).map_err(|_| wrong())?;

@@ -110,7 +110,7 @@ impl Iterator for Recording<'_> {
 struct Outcome {
     discipline: String,
     report: ReplayReport,
-    /// Remarks about the recording that its reader should know.
+    /// Remarks about the recording for readers of the report.
     remarks: Vec<String>,
 }
 

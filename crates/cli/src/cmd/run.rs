@@ -49,7 +49,7 @@ struct Flags {
     config: Option<PathBuf>,
 }
 
-/// Options of the box as flags: one for each row of its table.
+/// Options of the box as flags: one flag for each row of the options' table.
 struct Given(Options);
 
 impl Given {

@@ -77,7 +77,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     Ok(SUCCESS)
 }
 
-/// Loaded senders that are unloaded when this is dropped.
+/// Loaded senders; a drop of the value unloads the senders.
 struct Held<'a> {
     bpffs: &'a Path,
     names: Vec<String>,
@@ -180,14 +180,14 @@ fn knobs(settings: &senders::Settings) -> String {
     settings.shown().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A loaded sender and its users, as JSON has it.
+/// Loaded sender and the connections that use the sender, as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
     name: &'a str,
     /// Sender of ours that this is; none if it was unloaded while connections used it.
     sender: Option<&'static str>,
     knobs: std::collections::BTreeMap<&'static str, String>,
-    /// Whether its driver lives, of a sender that needs one.
+    /// Whether the sender's driver lives; `None` for a sender that needs no driver.
     driven: Option<bool>,
     sockets: Vec<&'a Socket>,
 }

@@ -93,7 +93,7 @@ impl LinkKind {
 struct Plan {
     lan: String,
     wan: String,
-    /// Rates to the users, and from them.
+    /// Rates towards the users and from the users.
     rates: [Option<String>; 2],
     link: LinkKind,
     observe: bool,
@@ -195,7 +195,7 @@ fn rates(args: &Args, ask: &Ask, wan: &str) -> anyhow::Result<([Option<String>; 
     }
 }
 
-/// Whether the settings take it as a rate.
+/// Checks that the settings accept `rate` as a rate.
 fn check_rate(key: &str, rate: &str) -> anyhow::Result<()> {
     Options::parse(&format!("{key} = {rate:?}")).map(drop).map_err(|error| {
         // The last line is the reason; those before point into a file that nobody wrote.
@@ -204,7 +204,7 @@ fn check_rate(key: &str, rate: &str) -> anyhow::Result<()> {
     })
 }
 
-/// Shows the file and what it means; whether a box could start with it.
+/// Shows the settings file and its meaning; returns whether a box could start with the file.
 fn show(plan: &Plan, file: &std::path::Path) -> anyhow::Result<bool> {
     let text = plan.text();
     println!("\n{}:\n", file.display());
@@ -246,7 +246,7 @@ impl Service {
     }
 }
 
-/// Becomes the box, on this terminal; comes back only with an error.
+/// Replaces this program by the box, on this terminal; returns only with an error.
 fn run(file: &std::path::Path) -> anyhow::Error {
     use std::os::unix::process::CommandExt as _;
     println!("Ctrl-C ends it; `narrows top` in another terminal shows what it does.");
@@ -272,7 +272,7 @@ fn describe(one: &Found) -> String {
 mod tests {
     use super::*;
 
-    /// Every file it can write is one that the box understands.
+    /// Checks that the box understands every file that `narrows setup` can write.
     #[test]
     fn what_it_writes_is_understood() {
         for link in LinkKind::value_variants() {

@@ -20,7 +20,7 @@ pub(crate) mod table;
 
 /// Status of a program ended by Ctrl-C.
 pub(super) const INTERRUPTED: u8 = 130;
-/// Within this time of the first signal no second one is heard.
+/// Time after the first signal within which a second signal is ignored.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Arguments of `narrows sim`.
@@ -132,7 +132,7 @@ pub fn main(args: Args) -> anyhow::Result<u8> {
     Ok(if good || !args.strict { SUCCESS } else { FAILURE })
 }
 
-/// Writes to standard output. Whoever reads it may have read enough.
+/// Writes to standard output; ignores an error, because a reader may have closed the output.
 pub(super) fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
@@ -214,7 +214,7 @@ fn beginning(name: &str, known: &BTreeSet<String>) -> String {
     if found.is_empty() { String::new() } else { format!("did you mean one of {}? ", found.join(", ")) }
 }
 
-/// Does a plan, and shows how far it is.
+/// Runs a plan and shows the progress of the runs.
 pub(super) fn run(
     plan: &RunPlan,
     options: &RunOptions,
@@ -232,7 +232,7 @@ pub(super) fn run(
     report
 }
 
-/// Whether no claim came out worse than its file says.
+/// Whether every claim came out as its file expects, or better.
 fn as_expected(plan: &RunPlan, report: &RunReport) -> bool {
     let mut pairs = plan.claims.iter().zip(&report.verdicts);
     pairs.all(|(claim, verdict)| verdict.as_ref().is_ok_and(|v| v.outcome >= claim.expect))

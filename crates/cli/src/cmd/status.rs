@@ -162,7 +162,7 @@ pub fn rows(
     rows
 }
 
-/// A count with its part of all, in per cent, if it is one.
+/// Count, and the count's share of all in per cent if all are at least as many.
 fn of_all(n: u64, all: u64, what: &str) -> String {
     if n <= all && all > 0 {
         format!("{n} ({:.1} %{what})", 100.0 * n as f64 / all as f64)
@@ -198,7 +198,7 @@ fn follow_rows(now: &DirectionStatus) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Classes of `taq` in plain words; others by their names.
+/// Name of a class of `taq` in plain words; names of other classes stay.
 fn class_words(name: &str) -> &str {
     match name {
         "control" => "ACKs and SYNs",
@@ -271,7 +271,7 @@ pub fn odd_lines(s: &Status) -> Vec<String> {
     s.notices.iter().map(|n| format!("! {n}")).chain(counted).collect()
 }
 
-/// Reasons why a shaper that follows its link does what it does.
+/// Lines with the phase of each shaper that follows its link, and the reason for the phase.
 pub fn why_lines(s: &Status) -> Vec<String> {
     let of = |(name, d): (&str, &DirectionStatus)| {
         d.report.follows.as_ref().map(|f| format!("{name}, {}: {}", f.phase.name(), f.phase.why()))

@@ -47,11 +47,11 @@ pub struct Said {
     pub text: String,
     /// Members of the JSON object: names and values.
     pub json: Vec<(&'static str, Value)>,
-    /// Last thing to do, once all is said; it may not return.
+    /// Last action, taken after all output is written; may not return.
     pub last: Option<Last>,
 }
 
-/// A thing to do.
+/// Action that runs after all output is written.
 pub type Last = Box<dyn FnOnce() -> anyhow::Result<()>>;
 
 /// Extras of a diagnosis: pictures, tables, the answer to `--what-if`.
@@ -75,7 +75,7 @@ struct Writing {
     failed: Option<narrows_runner::Error>,
 }
 
-/// Rows that are collected before they are written.
+/// Rows collected before a part of a table is written.
 const ROWS: u64 = 4096;
 /// The time axis of pictures. The page has the same origin.
 const TIME: &str = "time since the capture began, s";
@@ -102,7 +102,7 @@ impl Extras {
         Ok(Self { picture, only, trace: None, bars, tables, link, what_if, explores })
     }
 
-    /// A packet of the connection with this number.
+    /// Takes a packet, and the number of the packet's connection; `None` if the packet is not TCP.
     pub fn packet(&mut self, number: Option<u64>, at: Instant, frame: u64, header: &Header) {
         if let Some(link) = &mut self.link {
             link.packet(at, header);
@@ -231,7 +231,7 @@ impl Writing {
     }
 }
 
-/// Columns of a table of the diagnosis, as tables of sweeps have them.
+/// Columns of a diagnosis table in the form that tables of sweeps have.
 #[must_use]
 pub fn columns(table: narrows_diagnose::ColumnTable) -> Vec<Column> {
     let column = |(name, values): (&str, ColumnValues)| {

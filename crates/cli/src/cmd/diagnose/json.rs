@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 /// Version of the form: it goes up when a name changes its meaning or goes.
 const SCHEMA: u32 = 2;
 
-/// Writer of the JSON that writes each connection as it ends.
+/// Writer of JSON that writes each connection when the connection ends.
 pub struct Stream<W: Write> {
     out: BufWriter<W>,
-    /// Text before the first connection; empty once it is written.
+    /// Text before the first connection; empty once the text is written.
     head: String,
     flows: u64,
     failed: Option<io::Error>,

@@ -16,7 +16,7 @@ use super::{Args, Output};
 
 /// Bytes of each frame that are looked at: all headers, within tunnels too.
 const SNAP: usize = 256;
-/// Room for frames that wait while we say how it stands.
+/// Bytes of frames that the kernel keeps while the program prints.
 const ROOM: usize = 32 << 20;
 /// Connections at a time, and for how long one that is over or silent is kept.
 const LIMITS: AnalyzerLimits = AnalyzerLimits {
@@ -34,7 +34,7 @@ const ARPHRD_RADIOTAP: u16 = 803;
 /// The loopback interface shows each packet twice: when it leaves and when it comes.
 const LOOPBACK: &str = "lo";
 
-/// Packets as they come.
+/// Packet socket, and the buffer for one frame.
 struct Ear {
     socket: PacketSocket,
     buffer: [u8; SNAP],

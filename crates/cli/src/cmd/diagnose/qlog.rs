@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use narrows_diagnose::{QlogFile, QuicAnalyzer, QuicReport, SenderLog};
 
-/// Logs that were read, and what is to be said of their files.
+/// Logs that were read, and remarks about their files.
 #[derive(Default)]
 pub struct Logs {
     logs: Vec<SenderLog>,
@@ -15,7 +15,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Reads these files.
+    /// Reads the logs of `files`.
     pub fn read(files: &[PathBuf]) -> anyhow::Result<Self> {
         let mut all = Self::default();
         for file in files {

@@ -18,7 +18,7 @@ pub struct Show {
 }
 
 impl Show {
-    /// Shows progress of runs of this scenario.
+    /// Shows the progress of a scenario's runs.
     pub fn new(scenario: &Scenario) -> Self {
         Self {
             seconds: scenario.duration.secs(),

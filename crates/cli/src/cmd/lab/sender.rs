@@ -7,14 +7,14 @@ use narrows_senders::{self as senders, Sender, Settings};
 
 use crate::cmd::senders::start_driver;
 
-/// Loaded for a lab, and gone when this is dropped.
+/// Sender that is loaded for a lab; a drop of the value unloads the sender.
 pub struct Lent {
     bpffs: PathBuf,
     name: String,
 }
 
 impl Lent {
-    /// The name connections choose it by.
+    /// Name by which connections choose the sender.
     pub fn name(&self) -> &str {
         &self.name
     }

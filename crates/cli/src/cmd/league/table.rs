@@ -8,7 +8,7 @@ use crate::cmd::sim::table::{grid, significant};
 
 /// Entries told of one discipline that was not the best.
 const TOLD: usize = 15;
-/// A factor from which on it is told.
+/// Least factor behind the best at which an entry is told.
 const WORTH: f64 = 1.1;
 
 /// All tables of a league as text.

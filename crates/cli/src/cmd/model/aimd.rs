@@ -61,7 +61,7 @@ impl Args {
         })
     }
 
-    /// The efficiency of both kinds of flows, and what buffer they need.
+    /// Efficiency of both kinds of flows, and the buffer that each kind needs.
     pub fn answer(&self) -> anyhow::Result<Answer> {
         let dbp = buffers::dbp_packets(self.rate, self.rtt, Bytes(self.packet))?;
         let sqrt_rule = buffers::sqrt_rule(dbp, self.flows)?;

@@ -223,7 +223,7 @@ fn overshoot(overshoot: Option<Overshoot>) -> Value {
     json!(overshoot.map(|o| json!({ "sent": o.sent, "lost": o.lost, "round": o.round })))
 }
 
-/// A time as it was typed, in nanoseconds.
+/// Time that was typed in seconds, 0 to 1000.
 fn seconds(parameter: &'static str, value: f64) -> Result<Duration> {
     if (0.0..=1000.0).contains(&value) {
         return Ok(Duration::from_nanos((value * 1e9).round() as u64));

@@ -28,7 +28,7 @@ macro_rules! flags {
     };
 }
 
-/// Meaning, unit and range, as the reference has them.
+/// Help of a flag: meaning, unit and range, in the words of the reference.
 pub fn help(argument: &Argument) -> String {
     argument.parameter().told()
 }

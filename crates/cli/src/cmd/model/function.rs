@@ -59,7 +59,7 @@ impl Args {
     }
 }
 
-/// A number, or a quantity with its unit; NaN for none.
+/// Value of an argument that was typed as a number or a quantity; NaN for none.
 fn of_one(p: &Parameter, given: Option<&str>) -> anyhow::Result<f64> {
     match (given, p.usual) {
         (Some(text), _) => number(p, text),
@@ -128,7 +128,7 @@ fn told(name: &str, model: &Model, got: &[f64]) -> Answer {
     Answer { json: Value::Object(json), text, chart: Chart::default() }
 }
 
-/// All functions, each with its arguments.
+/// Lists all functions, each with its arguments.
 fn list() -> Answer {
     let (mut json, mut text) = (Map::new(), String::new());
     for module in MODULES {

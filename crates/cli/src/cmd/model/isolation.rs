@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, panel};
 
-/// Settled is what stays within this share of target and capacity.
+/// Distance from target, or from capacity, within which a value counts as settled; a share of either.
 const BAND: f64 = 0.02;
 
 // Not documentation: clap would take it for that of the command it is part of.
@@ -40,7 +40,7 @@ flags! {
     }
 }
 
-/// The flows at one queue, or each at its own, with their start.
+/// Flows at one queue, or each flow at a queue of its own, with their start.
 struct System(Vec<(Control, State)>);
 
 impl System {
@@ -135,7 +135,7 @@ impl Args {
         Ok(alpha.into_iter().zip(beta).map(|(alpha, beta)| Gains { alpha, beta }).collect())
     }
 
-    /// Two systems of these flows: at one queue, and at queues of their own.
+    /// Makes two systems of the flows: all at one queue, and each at a queue of its own.
     fn systems(&self) -> anyhow::Result<[System; 2]> {
         let gains = self.gains()?;
         let (capacities, targets) =
@@ -316,7 +316,7 @@ fn word(verdict: Stability) -> &'static str {
     }
 }
 
-/// Values as they were typed.
+/// List of values with commas between them, as flags take a list.
 fn list(values: &[f64]) -> String {
     values.iter().map(f64::to_string).collect::<Vec<String>>().join(",")
 }

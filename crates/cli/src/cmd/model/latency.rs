@@ -49,7 +49,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The law as the queue has it.
+/// Sizes of the model from the size law of a queue.
 fn of_law(size: &Size) -> Sizes {
     let list = |sizes: &[u64]| Sizes::List(sizes.iter().map(|s| *s as f64).collect());
     match size {
@@ -65,7 +65,7 @@ fn of_law(size: &Size) -> Sizes {
 }
 
 impl Args {
-    /// The expected time and its parts.
+    /// Expected time of a transfer, and the parts of that time.
     pub fn answer(&self) -> anyhow::Result<Answer> {
         let transfer = self.transfer(self.bytes, self.loss);
         let got = cardwell(&transfer)?;

@@ -29,7 +29,7 @@ const STATES: [(&str, &str); 5] = [
     ("iw1", "one segment (IW 1)"),
 ];
 
-/// Delivery from each state; none where it was not computed.
+/// Delivery from each state; `None` for a state that was not computed.
 type States = [Option<Delivery>; 5];
 
 /// The most points of a line over sizes.
@@ -158,7 +158,7 @@ fn object(values: impl Iterator<Item = Option<f64>>) -> Value {
     STATES.iter().zip(values).map(|((key, _), value)| ((*key).to_owned(), json!(value))).collect()
 }
 
-/// A number of segments as it was typed.
+/// Number of segments that was typed, 1 to 1024.
 fn segments(parameter: &'static str, value: i64) -> Result<usize> {
     usize::try_from(value).ok().filter(|size| (1..=MOST_SEGMENTS).contains(size)).ok_or(Error {
         parameter,

@@ -36,7 +36,7 @@ flags! {
 /// Older names of words for the end of a back-off.
 pub const OTHER_ENDS: [(&str, &str); 2] = [("s1", "new_ack"), ("sample", "new_sample")];
 
-/// A chain by its name.
+/// Chain of TAQ's model, chosen by name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChainKind {
     Partial,

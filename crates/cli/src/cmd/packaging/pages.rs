@@ -68,7 +68,7 @@ fn relinked(text: &str, page: &str) -> String {
     out
 }
 
-/// Where a link of `page` leads in the folder; `None` if it leads out of it.
+/// Target of a link of `page` within the folder; `None` if the link leads out of the folder.
 fn target_in_folder(place: &str, page: &str) -> Option<String> {
     if place.starts_with('#') || place.starts_with("https://") || place.starts_with("http://") {
         return Some(place.to_owned());

@@ -29,7 +29,7 @@ struct FetchLoop {
     figures: Value,
 }
 
-/// The screen.
+/// Answer as text, a screen long.
 pub fn text(link: &SharedLink, plan: &Plan) -> String {
     let mut out = format!(
         "{} for {}, {} each, {} (--busy): {}\nround trip {}, packets of {} B, drop-tail of {} ({}), senders: {}\n\n",
@@ -339,7 +339,7 @@ pub fn busy(link: &SharedLink) -> String {
     }
 }
 
-/// The queue, as it was given.
+/// Size of the link's queue, in the unit in which the size was given.
 pub fn buffer(link: &SharedLink) -> String {
     match link.buffer {
         DropTailBuffer::Packets(n) => count(n, "packet"),
@@ -355,7 +355,7 @@ pub const fn stack(link: &SharedLink) -> &'static str {
     }
 }
 
-/// A number in as few digits as it takes.
+/// Number in as few digits as are needed.
 pub fn short(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -9,11 +9,11 @@ use super::lines;
 
 /// Rates the map spans, bit/s, unless the link lies beyond.
 const RATES: (f64, f64) = (64e3, 10e6);
-/// Most users it spans, unless there are more.
+/// Most users on the map, unless the link has more.
 const USERS: f64 = 1000.0;
 /// Rates at which the edges are looked for.
 const COLUMNS: u32 = 60;
-/// The link lies at least this factor away from the ends.
+/// Least factor between the link and an end of the map.
 const AROUND: f64 = 4.0;
 
 /// The page to draw.

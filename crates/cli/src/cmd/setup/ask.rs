@@ -19,7 +19,7 @@ pub struct Ask {
 
 /// Answer to the question for the rates.
 pub enum Rates {
-    /// Rates to the users, and from them.
+    /// Rates towards the users and from the users.
     Typed([Option<String>; 2]),
     /// Rates are not known yet; the link can be made busy now.
     Measure,
@@ -88,7 +88,7 @@ impl Ask {
         Ok(left[chosen].name.clone())
     }
 
-    /// The rates, where no flag has them.
+    /// Asks for the rates that no flag has given.
     pub fn rates(&self) -> anyhow::Result<Rates> {
         if self.silent {
             bail!(
@@ -154,7 +154,7 @@ impl Ask {
         Ok(true)
     }
 
-    /// Whether to start it; `None` if nothing shall be written.
+    /// Asks whether to start the box; `None` if no file shall be written.
     pub fn what_now(&self, args: &Args, plan: &mut Plan) -> anyhow::Result<Option<bool>> {
         if self.silent || args.start {
             return Ok(Some(args.start));

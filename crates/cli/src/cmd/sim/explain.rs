@@ -60,7 +60,7 @@ fn put(text: &mut String, line: String) {
     let _ = writeln!(text, "{line}");
 }
 
-/// The preset each end is nearest to, and what differs from it.
+/// Describes the TCP of each group: the nearest preset of both ends, and what differs from the preset.
 fn tcp(text: &mut String, scenario: &Scenario) {
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
     for t in scenario.traffic.iter().filter(|t| !t.is_datagrams()) {
@@ -149,7 +149,7 @@ pub fn expected_s(plan: &RunPlan, jobs: usize) -> f64 {
     hops / HOPS_PER_SECOND / jobs.min(plan.jobs.len()).max(1) as f64
 }
 
-/// A time as people say it.
+/// Time in the words of people, at least a second.
 pub fn how_long(seconds: f64) -> String {
     if seconds < 1.0 { "a second".to_owned() } else { words(seconds) }
 }
@@ -162,7 +162,7 @@ fn count(n: f64) -> String {
     }
 }
 
-/// A list; a long one by its ends.
+/// List in words; of more than 12 values only the first two and the last.
 fn listed(values: &[String]) -> String {
     match values {
         [first, second, .., last] if values.len() > 12 => {

@@ -32,12 +32,12 @@ struct State {
     worked: f64,
     /// Work there was to do at the start.
     todo: f64,
-    /// Runs under way: their progress from 0 to 1, and their bars.
+    /// Runs under way: progress from 0 to 1, and the bar of each.
     running: BTreeMap<usize, (f64, ProgressBar)>,
 }
 
 impl<'a> Show<'a> {
-    /// Shows progress of the runs of this plan, `jobs` at a time.
+    /// Shows the progress of a plan's runs, `jobs` of which run at a time.
     pub fn new(plan: &'a RunPlan, jobs: usize) -> Self {
         let weights: Vec<f64> = plan.jobs.iter().map(|j| Estimate::of(&j.scenario).hops.max(1.0)).collect();
         let bars = MultiProgress::new();
@@ -172,7 +172,7 @@ impl<'a> Show<'a> {
     }
 }
 
-/// A time as people say it.
+/// Time in the words of people, as `1 s` or `12 min`.
 pub fn words(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => "1 s".to_owned(),

@@ -15,7 +15,7 @@ const MOST_POINTS: usize = 60;
 /// A figure worth showing unasked.
 struct Figure {
     name: &'static str,
-    /// Name in a row of its own.
+    /// Name of the figure in a row for the figure alone.
     long: &'static str,
     /// Name at the top of a column.
     short: &'static str,
@@ -281,7 +281,7 @@ pub fn significant(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A claim and what came of it.
+/// Claim in words, and the verdict on the claim.
 fn judged(claim: &Claim, verdict: Result<&Judgment, &str>) -> String {
     let other = if claim.reading == Reading::Variant { "; another reading" } else { "" };
     let source = if claim.source.is_empty() { String::new() } else { format!(" ({}{other})", claim.source) };

@@ -88,7 +88,7 @@ fn cause(c: &CauseJson) -> Line {
     Line { text, odd: c.network }
 }
 
-/// A user with its name before it, if it has one.
+/// User, with the host's name before it if the name is known.
 fn who(user: &str, name: Option<&str>) -> String {
     name.map_or_else(|| user.to_owned(), |name| format!("{name} ({user})"))
 }
@@ -116,7 +116,7 @@ fn user(u: &UserJson, sight: &SightJson) -> Line {
     }
 }
 
-/// Line about a stall with its evidence.
+/// Line about a stall and the evidence for its cause.
 fn stall(s: &StallJson, sight: &SightJson) -> Line {
     let arrow = if s.direction == "down" { "<-" } else { "->" };
     let flow = s.flow.replacen(' ', &format!(" {arrow} "), 1);

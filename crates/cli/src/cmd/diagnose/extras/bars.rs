@@ -5,7 +5,7 @@ use narrows_plot::{Kind, MOST_TIMELINES, Timeline, Timelines, timelines_svg};
 
 use super::colours;
 
-/// A connection, as far as it is drawn.
+/// Parts of a connection that the picture shows.
 struct Bar {
     number: u64,
     stalled_s: f64,
@@ -128,7 +128,7 @@ impl Bars {
 mod tests {
     use super::*;
 
-    /// Connections of which each stood still for so long.
+    /// Makes bars of connections, one for each stalled time.
     fn bars(stalled: impl Iterator<Item = f64>) -> Bars {
         let mut bars = Bars::default();
         for (number, stalled_s) in (0..).zip(stalled) {

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::cmd::bits;
 
-/// Points of a line; more seconds than these are drawn together.
+/// Most points of a line; the seconds of a longer capture are drawn several to a point.
 const POINTS: usize = 300;
-/// Seconds that a link has to be full for, before its rate is told.
+/// Seconds for which a link must be full before its rate is told.
 const LEAST_FULL: usize = 3;
 
 /// Explanation below the picture's title.

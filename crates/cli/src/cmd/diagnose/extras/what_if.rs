@@ -126,7 +126,7 @@ pub struct Answer {
 }
 
 impl WhatIf {
-    /// Makes the comparison; nothing if it was not asked for.
+    /// Makes the comparison; `None` if no flag asks for a comparison.
     pub fn new(args: &Args) -> anyhow::Result<Option<Self>> {
         if args.what_if.is_empty() && !args.explores() {
             return Ok(None);

@@ -139,7 +139,7 @@ fn delays(delay: &Delays) -> String {
     }
 }
 
-/// Losses of the wire, in words; empty if it loses nothing.
+/// Losses of a link's wire, in words; empty if the wire loses nothing.
 fn wire(link: &Link) -> String {
     let mut words = match link.loss {
         Loss::None => String::new(),

@@ -8,7 +8,7 @@ use narrows_units::{Dscp, Duration, Rate};
 use super::super::table::significant;
 use super::network::round_trip;
 
-/// A group's traffic as one would tell it.
+/// Traffic of a group in the words of people.
 pub(super) fn words(scenario: &Scenario, t: &Traffic) -> String {
     let topology = &scenario.topology;
     let (from, to) = (&topology.hosts[t.from].name, &topology.hosts[t.to].name);

@@ -11,13 +11,13 @@ use super::queue;
 use super::workload::Workload;
 use super::{Fit, Source, virtual_queue};
 
-/// Rate and goodput agree within this part.
+/// Greatest relative difference of rates, and of goodputs, that agree.
 const NEAR_RATE: f64 = 0.1;
-/// Transfers under way at a time agree within this part.
+/// Greatest relative difference of the numbers of transfers at a time that agree.
 const NEAR_LOAD: f64 = 0.25;
-/// Shares of repaired data packets agree within this difference.
+/// Greatest difference of shares of repaired data packets that agree.
 const NEAR_REPAIRED: f64 = 0.05;
-/// Shares of users with a long stall agree within this difference.
+/// Greatest difference of shares of users with a long stall that agree.
 const NEAR_STALLED: f64 = 0.2;
 /// Median stalls agree within this factor; below a second they are of no account.
 const NEAR_STALL: f64 = 2.0;
@@ -41,7 +41,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// Fits the capture again; nothing if nothing can be fitted to it.
+    /// Fits the simulated capture; `None` if no link or no workload fits.
     pub fn of(c: &mut Collector, fit: &Fit) -> Option<Self> {
         let (way, before, rate_bps) = (fit.link.way, fit.link.before, fit.rate_bps);
         let link = Link::seen(c, way, before)?;
@@ -62,7 +62,7 @@ impl Again {
     }
 }
 
-/// A figure of the link as it is.
+/// Figure measured in the capture and simulated on the link as it is.
 struct Compared {
     /// Name in the table.
     name: &'static str,
@@ -200,13 +200,13 @@ impl Agreement {
         self.why_not().is_empty()
     }
 
-    /// Reasons why the fit is not to be trusted; none if it is.
+    /// Reasons why the fit is not to be trusted; empty if the fit is trusted.
     pub fn why_not(&self) -> Vec<String> {
         let far = self.compared.iter().filter(|c| !c.near).map(Compared::why);
         self.forbids.iter().cloned().chain(far).collect()
     }
 
-    /// The table, and what follows from it.
+    /// Table of the compared figures, and the conclusion from the table.
     pub fn text(&self) -> String {
         let mut text =
             format!("{:NAMES$} {:>VALUES$} {:>VALUES$}\n", "the link as it is", "measured", "simulated");

@@ -46,15 +46,15 @@ pub struct FlowFit {
 pub struct Meter {
     /// IP packets of TCP that passed.
     pub passed: Vec<u64>,
-    /// IP packets of TCP without payload, of those in `passed`.
+    /// IP packets of TCP without payload; `passed` counts them too.
     pub bare: Vec<u64>,
     /// IP packets that are not TCP.
     pub other: Vec<u64>,
     /// Payload acknowledged.
     pub acked: Vec<u64>,
-    /// Payload that came although it was there, as the receivers say.
+    /// Payload bytes that receivers had already when the bytes came, as DSACK tells.
     pub twice: Vec<u64>,
-    /// IP packets with payload, their bytes and their payload.
+    /// IP packets with payload; their lengths and their payload, in bytes.
     pub packets: u64,
     pub bytes: u64,
     pub payload: u64,
@@ -79,7 +79,7 @@ pub struct Arrival {
     pub bytes: u32,
 }
 
-/// Round trips of a user: the least, and how many answers tell them.
+/// Round trips of a user: the shortest, and the number of answers that show round trips.
 #[derive(Clone, Copy, Debug)]
 pub struct Trips {
     /// The least of each side.
@@ -145,7 +145,7 @@ fn of_data(mut counts: Counts, events: &[Event], by: u8) -> Counts {
 }
 
 impl Collector {
-    /// A packet, and the number of its connection if it is TCP.
+    /// Takes a packet, and the number of the packet's connection; `None` if the packet is not TCP.
     pub fn packet(&mut self, number: Option<u64>, at: Instant, header: &Header) {
         let first = *self.first.get_or_insert(at);
         self.last = self.last.max(at);

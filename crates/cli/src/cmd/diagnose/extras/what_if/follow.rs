@@ -30,7 +30,7 @@ pub enum AnswerKind {
     AtOnce,
     /// An acknowledgment that a timer may have held back.
     Delayed,
-    /// Data with the timestamp of what called for it.
+    /// Data that bears the timestamp of the segment that called for the data.
     Echo,
 }
 
@@ -46,16 +46,16 @@ pub struct Answer {
 /// One end's data.
 #[derive(Clone, Debug, Default)]
 struct EndState {
-    /// Behind the last byte seen.
+    /// Sequence number behind the last byte seen.
     highest: Option<SeqNum>,
     /// Next byte that the other end expects.
     acked: Option<SeqNum>,
-    /// A SYN that waits for its answer; nothing if it was sent again.
+    /// Time of a SYN that has no answer yet; `None` if the SYN was sent again.
     syn: Option<Instant>,
     syns: u32,
-    /// Segments by their ends, with their payload.
+    /// Segments without an acknowledgment: sequence number of the end, payload bytes, time.
     timed: Vec<(SeqNum, u32, Instant)>,
-    /// Up to here something was sent again: acknowledgments say nothing of times.
+    /// Sequence number up to which data was sent again, so that acknowledgments tell no times.
     repaired: Option<SeqNum>,
     /// The last timestamp of its own, and when it first passed; nothing once it was echoed.
     stamp: Option<(u32, Option<Instant>)>,
@@ -75,9 +75,9 @@ impl EndState {
 pub struct Brought {
     /// Payload acknowledged, of the other end.
     pub acked: u64,
-    /// Payload of the other end that came although it was there (RFC 2883).
+    /// Payload that the other end sent although the receiver had the payload (RFC 2883), in bytes.
     pub twice: u64,
-    /// At most one of either kind.
+    /// Answers of the packet, at most one of either kind.
     pub answers: [Option<Answer>; 2],
 }
 
@@ -95,7 +95,7 @@ fn twice(tcp: &TcpHeader) -> u64 {
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct Following {
-    /// From the opener.
+    /// Key of the connection, as seen from the opener.
     pub key: FlowKey,
     pub first: Instant,
     pub objects: Vec<Object>,
@@ -123,7 +123,7 @@ impl Following {
         }
     }
 
-    /// Everything that was seen of either end is acknowledged.
+    /// Whether all data seen of either end is acknowledged.
     pub fn is_quiet(&self) -> bool {
         self.ends.iter().all(EndState::is_quiet)
     }

@@ -10,7 +10,7 @@ const OFTEN_FULL: f64 = 0.3;
 /// This quantile of the windows is of a full link, if it is often full, and above it lie the bursts: of receivers that
 /// give their data up late, and of a queue that is emptied at once when a box ends.
 const FULL: f64 = 0.9;
-/// A window is near a rate from this share of it on.
+/// Share of a rate that a window must carry to count as near the rate.
 const NEAR: f64 = 0.9;
 /// Seconds of a window before a queue: what receivers hold back until a hole is filled is then of no account.
 const WINDOW_S: usize = 10;
@@ -22,15 +22,15 @@ const WINDOW_BEHIND_S: usize = 1;
 pub struct Link {
     /// The direction in which it is thin: 0 from the openers, 1 towards them.
     pub way: usize,
-    /// Whether the capture was taken before its queue.
+    /// Whether the capture was taken before the link's queue.
     pub before: bool,
     /// IP packets, bit/s.
     pub rate_bps: f64,
-    /// The share of windows in which it carried nine tenths of that.
+    /// Share of windows in which the link carried nine tenths of `rate_bps`.
     pub full: f64,
-    /// Wait of a packet when the queue is full, seconds, if it can be told.
+    /// Wait of a packet that finds the queue full, in seconds; `None` if the wait cannot be told.
     pub queue_s: Option<f64>,
-    /// Bytes of a full packet, and of those with data on average.
+    /// Length of a full packet, and the mean length of packets with data, in bytes.
     pub packet: u64,
     pub mean: f64,
 }

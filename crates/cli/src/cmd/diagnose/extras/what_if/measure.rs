@@ -37,7 +37,7 @@ pub struct Figures {
 }
 
 impl Measure {
-    /// A connection, and its counts without losses of SYNs.
+    /// Adds a connection, and the connection's counts, in which losses of SYNs are left out.
     pub fn add(&mut self, flow: &FlowReport, counts: &[Counts; 2]) {
         counts.iter().for_each(|of| self.counts.merge(of));
         let longest = flow.longest().map_or(0.0, |s| s.length().as_secs_f64());
@@ -45,7 +45,7 @@ impl Measure {
         *user = user.max(longest);
     }
 
-    /// Figures from the payload acknowledged within so many seconds; a stall is long above `over`.
+    /// Figures, for `acked` bytes of payload within `seconds`; a stall above `over` is long.
     pub fn figures(&self, acked: u64, seconds: f64, over: f64) -> Figures {
         let mut longest: Vec<f64> = self.users.values().copied().collect();
         longest.sort_by(f64::total_cmp);
@@ -63,7 +63,7 @@ impl Measure {
 }
 
 impl Figures {
-    /// Gives the figures as JSON, for a link with this rate.
+    /// Figures as JSON, for a link of this rate.
     pub fn json(&self, rate_bps: f64) -> Value {
         json!({
             "users": self.users, "stalled_over": self.stalled_over, "stall_p50_s": self.stall_p50_s,

@@ -5,7 +5,7 @@ use core::str::FromStr;
 /// The least and the most that is simulated, packets.
 const BOUNDS: (f64, f64) = (1.0, 1e6);
 
-/// Size as it is given.
+/// Size of a buffer, as packets or as seconds at the link's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BufferSize {
     Packets(u32),

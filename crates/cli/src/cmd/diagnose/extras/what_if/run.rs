@@ -22,10 +22,10 @@ const SEED: u64 = 1;
 const OWN: [&str; 7] =
     ["loss", "goodput_kbps", "timeouts", "user_stall_p50_s", "user_stall_p99_s", "utilisation", "never_in"];
 
-/// A run.
+/// Run of the fitted scenario under one discipline.
 pub struct Run {
     pub discipline: String,
-    /// Whether this run is the fitted present.
+    /// Whether the run has the discipline and settings that were fitted to the capture.
     as_it_is: bool,
     scenario: std::sync::Arc<Scenario>,
 }
@@ -36,7 +36,7 @@ pub struct Simulated {
     pub discipline: String,
     /// Figures seen from where the capture was taken.
     pub figures: Figures,
-    /// Figures seen before the queue, if the capture was taken behind it.
+    /// Figures seen before the queue; `None` unless the capture was taken behind the queue.
     pub before: Option<Figures>,
     /// Figures of the simulator itself, by name.
     pub own: Vec<(&'static str, f64)>,

@@ -13,7 +13,7 @@ const FASTER: u64 = 100;
 /// A log's request of something without end, in seconds of the whole link.
 const BEYOND: f64 = 2.0;
 
-/// Writes a scenario and its logs. Gives their names.
+/// Writes a scenario and the logs that the scenario replays; returns the names of the files.
 pub fn write(fit: &Fit, disciplines: &[String], path: &Path, captures: &str) -> anyhow::Result<Vec<PathBuf>> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut files = vec![path.to_path_buf()];

@@ -28,7 +28,7 @@ pub struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Makes the answer; it names the file that was written, if one was.
+    /// Makes the answer, which names `scenario` if that file was written.
     pub fn answer(&self, scenario: Option<&Path>) -> Answer {
         let Self { fit, agreement, .. } = self;
         let trusted = agreement.is_trusted();
@@ -185,7 +185,7 @@ fn fit_json(fit: &Fit) -> Value {
     })
 }
 
-/// Link of the fit as the planner takes it.
+/// Link of the fit in the planner's form.
 fn shared(fit: &Fit) -> SharedLink {
     let rtt = Duration::from_nanos((fit.workload.rtt_s[1] * 1e9) as u64);
     let flows = fit.workload.busy.round().clamp(1.0, 1e6) as u32;

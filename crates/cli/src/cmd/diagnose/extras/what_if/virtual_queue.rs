@@ -13,11 +13,11 @@ const STEPS: u32 = 20;
 /// Which packets find the queue full depends on the rate to less than a thousandth.
 const RATES: f64 = 0.025;
 const RATE_STEPS: [i32; 2] = [4, 50];
-/// Answers and arrivals with which it is tried.
+/// Most answers and arrivals of a capture with which the queue is tried.
 const MOST: usize = 60_000;
-/// Fewer answers say nothing.
+/// Least number of answers that a fit needs.
 const LEAST: usize = 100;
-/// A fit explains at least this share of how answers differ.
+/// Least share of the answers' variation that a fit explains.
 const EXPLAINS: f64 = 0.5;
 
 /// Queue that explains the round trips best.
@@ -65,7 +65,7 @@ pub fn fit(c: &Collector, way: usize, rate_bps: f64, certain: bool) -> Option<Qu
     (left < (1.0 - EXPLAINS) * without).then_some(found)
 }
 
-/// Sizes near one, itself among them.
+/// Sizes from below `packets` to above `packets`, in packets, and `packets` itself.
 fn around(packets: u32) -> Vec<u32> {
     let reach = ((f64::from(packets) * NEAR) as u32).max(1);
     let step = (2 * reach).div_ceil(STEPS);

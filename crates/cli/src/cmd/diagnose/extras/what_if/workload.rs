@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::collect::{Collector, FlowFit};
 use super::measure::quantile;
 
-/// Round trips of a class differ by this factor at most.
+/// Greatest ratio of two round trips of a class.
 const CLASS: f64 = 1.15;
 /// Seconds below which round trips make no difference to a thin link.
 const SHORTEST: f64 = 0.001;
@@ -16,22 +16,22 @@ const ENDLESS: f64 = 1.0 / 3.0;
 /// Most payload of an unanswered request, bytes: more is a transfer of its own.
 const REQUEST: u64 = 16_000;
 
-/// Something asked for.
+/// Request of a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Seconds after the capture's first packet.
     pub at_s: f64,
-    /// Time of the last of it in the capture, seconds.
+    /// Time of the transfer's last packet in the capture, in seconds after the first packet.
     pub to_s: f64,
     pub user: IpAddr,
-    /// Bytes asked for; nothing if it goes on as long as the capture.
+    /// Bytes asked for; `None` if the transfer outlasts the capture.
     pub bytes: Option<u64>,
 }
 
 /// Users with about the same round trip who ask for data in one direction.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// 0: the openers send, 1: they receive.
+    /// Direction of the data: 0 for data that openers send, 1 for data that openers receive.
     pub way: usize,
     /// Round trips without queue from the capture to the openers and to the other ends, seconds: medians.
     pub halves: [f64; 2],
@@ -40,7 +40,7 @@ pub struct Class {
     pub asked: u64,
 }
 
-/// All classes of requests of a capture, and their sums.
+/// Classes of a capture's requests, and sums over the classes.
 #[derive(Clone, Debug)]
 pub struct Workload {
     pub classes: Vec<Class>,
@@ -56,12 +56,12 @@ pub struct Workload {
     pub rtt_s: [f64; 3],
 }
 
-/// Object of a flow before its size is guessed.
+/// Object of a flow whose size is not guessed yet.
 struct Draft {
     request: Request,
     way: usize,
     asked: u64,
-    /// Whether its end was not seen.
+    /// Whether the object's end was not seen.
     cut: bool,
 }
 
