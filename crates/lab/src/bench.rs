@@ -11,7 +11,7 @@ use super::worker::user::user_address;
 
 /// Folder in which `ip netns` keeps names.
 const NETNS: &str = "/run/netns";
-/// Every name this lab makes begins so; the process id follows.
+/// Begin of every name that the lab makes; the process id follows.
 const PREFIX: &str = "nrw-";
 
 /// Address on which the server listens.
@@ -45,7 +45,7 @@ impl Room {
     }
 }
 
-/// Kind of box, as the packets meet it.
+/// Layer at which the box handles packets: IP or Ethernet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// A router between two networks.
@@ -350,7 +350,7 @@ fn remove(netns: &str) {
     let _ = ip(&["netns", "del", netns]);
 }
 
-/// Runs `ip` to its end.
+/// Runs `ip` and waits for its end.
 pub(super) fn ip(args: &[&str]) -> anyhow::Result<()> {
     output(Command::new("ip").args(args), &format!("ip {}", args.join(" "))).map(drop)
 }

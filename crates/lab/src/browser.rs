@@ -6,7 +6,7 @@ use super::scenario::{Scenario, Traffic};
 /// Names of programs that take Chromium's flags, in the order of preference.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// The first of them that is installed.
+/// Finds the first installed browser of a list.
 ///
 /// # Errors
 /// Names the remedy.
@@ -19,7 +19,7 @@ fn first(installed: impl Fn(&str) -> bool) -> Result<&'static str, String> {
     PROGRAMS.into_iter().find(|p| installed(p)).ok_or_else(remedy)
 }
 
-/// Why a scenario cannot be run for want of a browser, if so.
+/// Reason why a scenario that needs a browser cannot run; `None` if it can.
 pub(super) fn missing(scenario: &Scenario) -> Option<String> {
     let at = scenario.traffic.iter().position(|t| matches!(t, Traffic::Browser { .. }))?;
     program().err().map(|why| format!("traffic.{at}.kind = 'browser': {why}"))

@@ -18,23 +18,23 @@ use super::worker::{Say, Tick};
 
 /// Path at which a guest finds its [`GuestJob`].
 const JOB: &str = "/job.json";
-/// Name of the guest's [`RunRecord`], below its `/out`.
+/// Name of the guest's [`RunRecord`] in the guest's folder `/out`.
 const RECORD: &str = "record.json";
-/// Folder of the guest's captures and logs, below its `/out`.
+/// Folder of the guest's captures and logs in the guest's folder `/out`.
 const FILES: &str = "files";
-/// Memory of a machine in MiB: its files, 100 users and what waits.
+/// Memory of a machine in MiB, for files, 100 users and waiting packets.
 const MEMORY_MIB: u32 = 2048;
 /// The longest that a run may take on the host, in multiples of its own time, beside ten minutes for the start.
 const PATIENCE: u32 = 30;
 
-/// One run, as a guest receives it.
+/// Job of a guest: one run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GuestJob {
     /// Scenario to run.
     pub scenario: Scenario,
     /// Discipline in the box.
     pub discipline: String,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
     /// Whether to capture the packets of both ends.
     pub capture: bool,
@@ -56,7 +56,7 @@ impl GuestJob {
         RunFiles { folder: PathBuf::from(FILES), capture: self.capture }
     }
 
-    /// Leaves the result for the host.
+    /// Writes the record of the run for the host.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -65,7 +65,7 @@ impl GuestJob {
     }
 }
 
-/// Machines with one kernel that run this program.
+/// Virtual machines that run this program under one kernel.
 #[derive(Clone, Debug)]
 pub struct Machines {
     kernel: Kernel,

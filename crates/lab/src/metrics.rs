@@ -23,14 +23,14 @@ use super::scenario::{Scenario, Traffic};
 use super::worker::ObjectRecord;
 use super::worker::record::{ConnectRecord, PageRecord};
 
-/// Lateness above this spoils a run, in milliseconds.
+/// Greatest lateness, in milliseconds, of a run that is not spoiled.
 pub const SPOILED_MS: f64 = 5.0;
 /// The slice over which fairness is judged, in seconds: long enough for a user's patience, too short for averages to
 /// hide a stall.
 pub const SLICE_S: usize = 20;
-/// Objects up to this size are small, in bytes.
+/// Largest size of a small object, in bytes.
 const SMALL: u32 = 6_000;
-/// Objects from this size on are large, in bytes.
+/// Smallest size of a large object, in bytes.
 const LARGE: u32 = 20_000;
 
 /// The numbers of one run, by the keys of [`ROWS`].
@@ -39,11 +39,11 @@ pub type Values = BTreeMap<String, f64>;
 /// Median and range over the seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Median.
+    /// Median of the runs.
     pub median: f64,
-    /// Smallest.
+    /// Smallest value of a run.
     pub min: f64,
-    /// Largest.
+    /// Largest value of a run.
     pub max: f64,
 }
 
@@ -81,7 +81,7 @@ const P90: (&str, f64) = ("p90", 0.9);
 const P95: (&str, f64) = ("p95", 0.95);
 const P99: (&str, f64) = ("p99", 0.99);
 
-/// Everything the table shows of one run.
+/// All values of one run that the table shows.
 #[must_use]
 pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     let mut t = Table(Values::new());
@@ -313,7 +313,7 @@ fn seconds(v: &Value, name: &str) -> Option<f64> {
         .find_map(|(unit, scale)| v[format!("{name}_{unit}")].as_f64().map(|x| x * scale))
 }
 
-/// Why a run must not be believed, if so.
+/// Reason why a run must not be believed; `None` if it may be.
 #[must_use]
 pub fn spoiled(values: &Values) -> Option<String> {
     if let Some(frames) = values.get("emulator_overrun") {

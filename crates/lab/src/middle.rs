@@ -23,7 +23,7 @@ const START: Duration = Duration::from_secs(15);
 pub enum Middle {
     /// `narrows run`.
     Narrows {
-        /// The process.
+        /// Process of the box.
         child: Child,
         /// Control socket of the box.
         control: PathBuf,
@@ -46,7 +46,7 @@ pub fn layer(scenario: &Scenario, discipline: &str) -> Layer {
     }
 }
 
-/// Why there is no such discipline, if so.
+/// Reason why the discipline does not exist; `None` if it does.
 pub fn unknown(scenario: &Scenario, discipline: &str) -> Option<String> {
     match kernel_name(discipline) {
         Some(name) => kernel_discipline(name, scenario.rate, scenario.overhead).err(),
@@ -54,7 +54,7 @@ pub fn unknown(scenario: &Scenario, discipline: &str) -> Option<String> {
     }
 }
 
-/// Why a discipline cannot take part on this machine, if so.
+/// Reason why a discipline cannot take part on this machine; `None` if it can.
 pub fn obstacle(scenario: &Scenario, discipline: &str) -> Option<String> {
     unknown(scenario, discipline)
         .or_else(|| kernel_name(discipline).and_then(|name| Peer::available(kind_of(name)).err()))
@@ -137,7 +137,7 @@ impl Middle {
         }
     }
 
-    /// CPU seconds the box has used, if it is a process of its own.
+    /// CPU seconds used by the box so far; `None` if the box is no process of its own.
     pub fn cpu_seconds(&self) -> Option<f64> {
         let Self::Narrows { child, .. } = self else { return None };
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
@@ -160,7 +160,7 @@ impl Middle {
         Some(sum)
     }
 
-    /// Whether it still runs.
+    /// Whether the box still runs.
     pub fn alive(&mut self) -> bool {
         match self {
             Self::Narrows { child, .. } => matches!(child.try_wait(), Ok(None)),

@@ -161,12 +161,12 @@ impl Drop for Peer {
     }
 }
 
-/// A network namespace by its file.
+/// Network namespace, given by the path of its file.
 #[derive(Clone, Debug)]
 struct Namespace(PathBuf);
 
 impl Namespace {
-    /// A name as `ip netns` knows it, or a path such as `/proc/123/ns/net`.
+    /// Opens a namespace by a name that `ip netns` knows, or by a path such as `/proc/123/ns/net`.
     fn open(name: &str) -> anyhow::Result<Self> {
         let path = if name.contains('/') { PathBuf::from(name) } else { Path::new("/run/netns").join(name) };
         if !path.exists() {
@@ -191,7 +191,7 @@ impl Namespace {
     }
 }
 
-/// Standard output of a command, or an error that says what it wrote.
+/// Standard output of a command; on failure an error with the command's error output.
 fn output(command: &mut Command, line: &str) -> anyhow::Result<String> {
     let done = command
         .stdin(Stdio::null())

@@ -46,7 +46,7 @@ pub(crate) fn picture(outcome: &Outcome) -> Picture {
     }
 }
 
-/// Title of an experiment, one line: its `about`, or else its name.
+/// Title of an experiment in one line: the scenario's `about`, or else its name.
 pub(crate) fn title(scenario: &Scenario) -> &str {
     if scenario.about.is_empty() { &scenario.name } else { &scenario.about }
 }

@@ -24,14 +24,14 @@ pub struct RunRecord {
     pub server: ServerResult,
     /// Result of the emulated link.
     pub emulator: EmulatorResult,
-    /// The box's last status, in its own words.
+    /// Last status of the box, as the box wrote the status.
     pub status: Value,
     /// The box's status once a second, without what repeats: see [`sample`](crate::run::sample).
     pub samples: Vec<Value>,
     /// Once a second, how long a thread of the box waited for a CPU on average when it had something to do, in
     /// milliseconds: the box's own lateness.
     pub box_waits_ms: Vec<f64>,
-    /// CPU seconds of the box, where it is a process of its own.
+    /// CPU seconds used by the box; `None` if the box is no process of its own.
     pub cpu_s: Option<f64>,
 }
 

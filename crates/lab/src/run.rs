@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Files that a run leaves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFiles {
-    /// Folder for them.
+    /// Folder of the files.
     pub folder: PathBuf,
     /// Whether the packets of both ends are captured. Logs of QUIC's senders are the scenario's to ask for.
     pub capture: bool,
@@ -303,7 +303,7 @@ pub fn sample(status: &Value) -> Value {
     Value::Object(kept)
 }
 
-/// A child of this program inside a room.
+/// Worker in a namespace: a child process that runs this program.
 struct Worker<T> {
     role: &'static str,
     child: Child,
@@ -312,7 +312,7 @@ struct Worker<T> {
 }
 
 impl<T: DeserializeOwned + Send + 'static> Worker<T> {
-    /// Starts it and waits until it is in place.
+    /// Starts the worker and waits until the worker is ready.
     fn start<S: Serialize>(bench: &Bench, room: Room, role: &'static str, spec: &S) -> anyhow::Result<Self> {
         let me = std::env::current_exe().context("the path of this program")?;
         let mut child = bench
@@ -342,7 +342,7 @@ impl<T: DeserializeOwned + Send + 'static> Worker<T> {
         }
     }
 
-    /// Lets go of it and takes what it has to say.
+    /// Closes the worker's input, which ends the worker, and returns the worker's result.
     fn finish(mut self) -> anyhow::Result<T> {
         self.stdin = None;
         let until = Instant::now() + PATIENCE;

@@ -105,7 +105,7 @@ pub struct Scenario {
     /// Time at the beginning that is not counted.
     #[serde(with = "text")]
     pub warmup: Span,
-    /// Users start at random within this time.
+    /// Time within which users start, each at random.
     #[serde(with = "text")]
     pub jitter: Span,
     /// Seeds, with one run for each and for each discipline.
@@ -121,7 +121,7 @@ pub struct Scenario {
     /// Window scales of the users' TCP, given to users in turn; empty: the kernel's own.
     #[serde(default)]
     pub window_scales: Vec<u8>,
-    /// Mean pause of the server's application; zero: it answers at once.
+    /// Mean pause of the server's application before an answer; zero for no pause.
     #[serde(with = "text", default)]
     pub server_pause: Span,
     /// Disciplines to put in the box: `fifo:30`, `taq`, `kernel:cake`, ...
@@ -161,7 +161,7 @@ impl Scenario {
         Self::of(&Experiment::parse(text, sets)?)
     }
 
-    /// Number of users, without those of calls alone.
+    /// Number of users, without those who only make calls.
     #[must_use]
     pub fn users(&self) -> u32 {
         self.traffic.iter().map(Traffic::users).fold(0, u32::saturating_add)

@@ -16,14 +16,14 @@ use super::scenario::Scenario;
 use super::worker::Tick;
 use super::{bench, browser, middle};
 
-/// Options of a suite, beside its scenario.
+/// Options of a suite that its scenario does not set.
 #[derive(Clone, Debug, Default)]
 pub struct SuiteOptions {
     /// Disciplines to run; all if empty.
     pub only: Vec<String>,
     /// Seed to run; all if `None`.
     pub seed: Option<u64>,
-    /// Runs at a time; each has namespaces of its own.
+    /// Number of runs at a time, each in namespaces of its own.
     pub jobs: usize,
     /// Machines to run in, one for each run; here, in namespaces of this kernel, if `None`.
     pub machines: Option<Machines>,
@@ -42,7 +42,7 @@ pub enum Progress {
     Begin(LabJob),
     /// A run goes on.
     Tick(LabJob, Tick),
-    /// A run is over, with its numbers or what went wrong.
+    /// A run has ended, with values or the reason of its failure.
     End(LabJob, Result<Values, String>),
 }
 
@@ -51,22 +51,22 @@ pub enum Progress {
 pub struct LabJob {
     /// Discipline in the box.
     pub discipline: String,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
 }
 
-/// Everything that came of a scenario.
+/// Results of a scenario.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     /// The program's version.
     pub version: String,
-    /// The command that made it.
+    /// Command that made the outcome.
     pub command: String,
-    /// The kernel it ran on.
+    /// Kernel under which the runs ran.
     pub kernel: String,
     /// The scenario, after all replacements.
     pub scenario: Scenario,
-    /// A column each.
+    /// Results of the disciplines, in the order of the table's columns.
     pub disciplines: Vec<DisciplineOutcome>,
 }
 
@@ -75,28 +75,28 @@ pub struct Outcome {
 pub struct DisciplineOutcome {
     /// Name in the scenario.
     pub discipline: String,
-    /// Why it took no part.
+    /// Reason why the discipline took no part; `None` if it took part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// Median and range over the seeds.
     pub summary: BTreeMap<String, Spread>,
-    /// Run by run.
+    /// Runs of the discipline, one for each seed.
     pub runs: Vec<RunOutcome>,
 }
 
-/// One run and its numbers.
+/// Values and records of one run.
 #[derive(Debug, Default, Serialize)]
 pub struct RunOutcome {
-    /// The numbers.
+    /// Values of the run.
     pub values: Values,
-    /// Why they must not be believed.
+    /// Reason why the values must not be believed; `None` if they may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spoiled: Option<String>,
-    /// Everything recorded.
+    /// Records of the run.
     pub record: RunRecord,
 }
 
-/// A scenario and how to run it.
+/// Scenario, and the options with which to run the scenario.
 #[derive(Debug)]
 pub struct Suite {
     scenario: Scenario,
@@ -128,7 +128,7 @@ impl Suite {
         Ok(Self { scenario, options, disciplines })
     }
 
-    /// The scenario.
+    /// Scenario of the suite.
     #[must_use]
     pub const fn scenario(&self) -> &Scenario {
         &self.scenario

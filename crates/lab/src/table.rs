@@ -105,7 +105,7 @@ impl Figures {
         &self.disciplines
     }
 
-    /// The few that matter most, in the order of their weight.
+    /// Figures that matter most, first the most important.
     pub(crate) fn first(&self) -> Vec<&Figure> {
         let row = |key: &str| self.rows.iter().find(|row| row.key == key);
         first(|key| row(key).is_some()).iter().filter_map(|key| row(key)).collect()

@@ -3,9 +3,9 @@
 use super::{P50, P95, P99, Table, sorted};
 use crate::worker::record::PageRecord;
 
-/// Pages up to this size are small, in bytes.
+/// Largest size of a small page, in bytes.
 const SMALL: u64 = 100_000;
-/// Pages from this size on are large, in bytes.
+/// Smallest size of a large page, in bytes.
 const LARGE: u64 = 300_000;
 
 /// Times from the first attempt to connect to the last byte of the last object; what was cut off has none.

@@ -2,7 +2,7 @@
 
 use narrows_scenario::{Http, Transport};
 
-/// Unit of a value, which decides how it is written.
+/// Unit of a value, and so the form in which the value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Seconds.
@@ -184,7 +184,7 @@ pub(super) const BY_HTTP: &[Row] = &[
 
 /// Figures that matter most and are shown of each transport by itself where a scenario has several.
 const FIRST_BY_TRANSPORT: [&str; 2] = ["stall_over_5s", "stall_p99_s"];
-/// Figures that matter most, in their order.
+/// Figures that matter most, first the most important.
 const FIRST: [&str; 15] = [
     "calls_good",
     "call_down_added_p95_s",
@@ -221,7 +221,7 @@ pub fn first(has: impl Fn(&str) -> bool) -> Vec<String> {
     keys
 }
 
-/// A transport as people write it.
+/// Name of a transport, as people write the name.
 #[must_use]
 pub const fn transport_name(transport: Transport) -> &'static str {
     match transport {
@@ -241,7 +241,7 @@ pub(super) const fn http_word(http: Http) -> &'static str {
     }
 }
 
-/// Every row of the table: its key, its label, how it is written.
+/// Rows of the table: key, label and unit of each.
 pub fn rows() -> impl Iterator<Item = (String, String, Unit)> {
     let common = ROWS.iter().map(|r| (r.key.to_owned(), r.label.to_owned(), r.unit));
     let transports =

@@ -37,12 +37,12 @@ pub struct Calls {
     /// When packets are sent.
     #[serde(with = "pattern")]
     pub pattern: Pattern,
-    /// The codepoint of its packets.
+    /// DSCP of the calls' packets, 0 to 63.
     pub dscp: u8,
-    /// When they begin.
+    /// Time at which the calls begin.
     #[serde(with = "text")]
     pub start: Span,
-    /// When they end.
+    /// Time at which the calls end.
     #[serde(with = "text")]
     pub stop: Span,
 }
@@ -59,7 +59,7 @@ impl Calls {
         }
     }
 
-    /// The calls of a scenario, and how many users all its traffic has.
+    /// Calls of a scenario, and the number of users of all its traffic.
     pub(super) fn of(scenario: &Scenario) -> (Vec<Self>, u32) {
         let is_call = |kind: &TrafficKind| matches!(kind, TrafficKind::Calls { .. });
         // Users of traffic are numbered first, then those who do nothing but call.

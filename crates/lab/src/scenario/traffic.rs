@@ -89,7 +89,7 @@ pub enum Traffic {
         #[serde(with = "http")]
         http: Http,
     },
-    /// Connections that send for the whole run, each to a user of its own.
+    /// Connections that send for the whole run, one to each user.
     Long {
         /// Number of flows.
         flows: u32,
@@ -159,7 +159,7 @@ impl Visits {
 }
 
 impl Traffic {
-    /// Addresses it takes.
+    /// Number of users' addresses that the group takes.
     #[must_use]
     pub const fn users(&self) -> u32 {
         match self {
@@ -177,7 +177,7 @@ impl Traffic {
         }
     }
 
-    /// The version of HTTP, where it is spoken.
+    /// Version of HTTP that the group speaks; `None` if the group does not speak HTTP.
     #[must_use]
     pub const fn http(&self) -> Option<Http> {
         match self {

@@ -30,9 +30,9 @@ pub struct ApplicationSpec {
 pub struct Pause {
     /// Address and port of the user who waited.
     pub peer: SocketAddr,
-    /// Begin, nanoseconds since 1970, as captures count them.
+    /// Begin of the pause in nanoseconds since 1970, the time of captures.
     pub from_ns: u64,
-    /// End.
+    /// End of the pause in nanoseconds since 1970.
     pub to_ns: u64,
 }
 
@@ -76,7 +76,7 @@ impl Application {
         }
     }
 
-    /// Lets the user wait so long, and writes it down.
+    /// Makes the user wait for `length`, and writes the pause to the log.
     pub(super) async fn pause(&self, peer: SocketAddr, length: Option<Duration>) -> anyhow::Result<()> {
         let Some(length) = length else { return Ok(()) };
         let from_ns = now_ns();

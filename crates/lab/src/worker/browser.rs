@@ -26,7 +26,7 @@ pub fn server_address(browser: u32) -> Ipv4Addr {
     Ipv4Addr::new(10, 79, high, low)
 }
 
-/// One browser and what it loads.
+/// Browser of one user, and the pages that the browser loads.
 pub(super) struct Browser {
     pub(super) user: u32,
     /// Number among all browsers.
@@ -44,11 +44,11 @@ struct Timing {
     connect: [f64; 2],
     first_byte: f64,
     loaded: f64,
-    /// Start, end and size of the document and its objects.
+    /// Start, end and size of the document and of the document's objects.
     parts: Vec<(f64, f64, f64)>,
 }
 
-/// A tick after the load event, when its end is known.
+/// Script that reads the page's times after the load event, when the event's end is known.
 const TIMING: &str = "new Promise(done => setTimeout(() => {
     const n = performance.getEntriesByType('navigation')[0];
     const part = e => [e.startTime, e.responseEnd, e.encodedBodySize];

@@ -31,7 +31,7 @@ pub(super) const FIRST_PORT: u16 = 5004;
 pub(super) const PORTS: u16 = 1000;
 /// Bytes of IP and UDP headers.
 const HEADERS: usize = 28;
-/// Longest sleep: how soon a thread hears that it is no longer wanted.
+/// Longest sleep of a thread, and so the longest time until the thread sees the order to end.
 const NAP: Duration = Duration::from_millis(50);
 
 /// First bytes of a packet's payload.
@@ -39,7 +39,7 @@ const NAP: Duration = Duration::from_millis(50);
 struct Said {
     /// The number of the call.
     call: u32,
-    /// Time at which it was sent.
+    /// Time at which the packet was sent, in nanoseconds since 1970.
     sent: u64,
     /// Milliseconds for which the server is to go on.
     left_ms: u32,
@@ -74,14 +74,14 @@ fn clock() -> u64 {
 /// One end of a call.
 struct End {
     number: u32,
-    /// Index of its socket in [`Side::sockets`].
+    /// Index of the end's socket in [`Side::sockets`].
     socket: usize,
     pattern: Pattern,
     pacer: Pacer,
     rng: fastrand::Rng,
     /// Address of the other end, once that is known.
     peer: Option<SocketAddrV4>,
-    /// Time at which it stops.
+    /// Time at which the end stops sending.
     stop: Instant,
 }
 
@@ -91,11 +91,11 @@ struct Side {
     sockets: Vec<UdpSocket>,
     ends: Vec<End>,
     saw: Vec<CallEnd>,
-    /// Time at which each end sends next, with its index.
+    /// Time at which each end sends next, with the end's index.
     due: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
-/// Thread of a side; it runs until it is asked to end.
+/// Thread of one side of the calls, which runs until `finish`.
 pub(super) struct Caller {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<CallEnd>>,
@@ -138,7 +138,7 @@ impl Caller {
         Ok(side.start())
     }
 
-    /// Ends it and gives what was seen.
+    /// Ends the thread and returns the counts of packets.
     pub(super) fn finish(self) -> CallEnds {
         self.over.store(true, Ordering::Relaxed);
         CallEnds { began: self.began, ends: self.thread.join().unwrap_or_default() }

@@ -18,7 +18,7 @@ pub(super) struct Cdp {
 }
 
 impl Cdp {
-    /// Starts `program` with its profile in `dir`.
+    /// Starts `program` with a profile in `dir`.
     pub(super) fn start(program: &str, dir: &Path, flags: &[String]) -> anyhow::Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
         // The pipes are descriptors 3 and 4; a shell moves them there.
@@ -49,7 +49,7 @@ impl Cdp {
         Ok(Self { child, tell, said, last: 0 })
     }
 
-    /// The next thing it says by itself, or an answer.
+    /// Next event or answer of the browser.
     pub(super) async fn next(&mut self) -> anyhow::Result<Value> {
         self.said.recv().await.context("the browser ended")
     }

@@ -65,7 +65,7 @@ impl Ways {
         })
     }
 
-    /// Gives these window scales to users in turn.
+    /// Sets the window scales that users get in turn.
     pub(super) fn with_window_scales(self, window_scales: Vec<u8>) -> Self {
         Self { window_scales, ..self }
     }
@@ -173,7 +173,7 @@ pub(super) struct Arrivals {
     ear: Option<Arc<Ear>>,
 }
 
-/// Listener that is called at each arrival, once it listens.
+/// Listener that is called at each arrival, once listening is switched on.
 pub(super) struct Ear {
     listens: AtomicBool,
     hear: Box<dyn Fn(Instant) + Send + Sync>,

@@ -26,7 +26,7 @@ const MAY_WAIT: usize = 512 << 20;
 /// Settings of the emulator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EmulatorSpec {
-    /// The two interfaces between which it stands.
+    /// Two interfaces that the emulator joins.
     pub interfaces: [String; 2],
     /// Nanoseconds each way.
     pub delay_ns: i64,

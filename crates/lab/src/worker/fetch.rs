@@ -11,7 +11,7 @@ use super::load::{Life, RETRY, Run, object_end, pause};
 use super::record::ObjectRecord;
 use super::request::HEADER;
 
-/// One connection of a user, and what it is made by.
+/// Connection of a user, and the settings to make the connection.
 pub(super) struct Who {
     pub(super) user: u32,
     pub(super) visitor: u32,

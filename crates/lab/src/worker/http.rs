@@ -24,7 +24,7 @@ use super::web::WEB_PORT;
 #[derive(Clone)]
 pub(super) struct Client {
     sends: Sends,
-    /// Keeps the connection going; the last clone takes it down.
+    /// Driver that keeps the connection going; the last clone's drop closes the connection.
     _driver: Arc<Driver>,
 }
 

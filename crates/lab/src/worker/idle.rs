@@ -99,7 +99,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<Vec<Option<Cost>>> {
 /// Way in which objects are fetched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// Each over a connection of its own.
+    /// Each object over a connection of its own.
     Bare(Transport),
     /// Payload of several objects over one connection of this HTTP version, of `object` bytes on average.
     Web { http: Http, object: u64 },

@@ -61,7 +61,7 @@ pub struct BrowserSpec {
     pub spki_sha256: Vec<u8>,
 }
 
-/// The load, as all its parts know it.
+/// State of the load that all its parts share.
 pub(super) struct Run {
     pub(super) spec: ClientSpec,
     begin: Instant,

@@ -17,7 +17,7 @@ pub(super) async fn long(run: Arc<Run>, user: u32, transport: Transport, mut rng
     flow.end()
 }
 
-/// A flow and what it has received so far.
+/// Flow, and the payload received over the flow so far.
 struct Flow<'a> {
     run: &'a Run,
     transport: Transport,

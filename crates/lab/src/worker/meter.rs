@@ -38,7 +38,7 @@ pub(super) struct Gauge {
     pub(super) interface: &'static str,
     /// Bytes of link layer per packet.
     pub(super) overhead: u32,
-    /// Users of each group, in the order of their addresses.
+    /// Number of users of each group, in the order of the groups' addresses.
     pub(super) groups: Vec<u32>,
     /// Time at which the first second begins.
     pub(super) begin: Instant,

@@ -82,7 +82,7 @@ pub(super) async fn pages(run: Arc<Run>, reader: Reader, law: PageLaw, mut rng: 
 }
 
 impl Load {
-    /// The whole page.
+    /// Loads the whole page.
     async fn all(self: Arc<Self>, connections: u32) -> anyhow::Result<()> {
         let (at, mut client) = self.connect().await;
         self.next(at, &mut client).await?;
@@ -109,7 +109,7 @@ impl Load {
         Ok(())
     }
 
-    /// A connection, and its number; tries until one stands.
+    /// Makes a connection and returns its number; tries again until a connection is established.
     async fn connect(self: &Arc<Self>) -> (usize, Client) {
         loop {
             let at = {

@@ -50,7 +50,7 @@ impl Patience {
         });
     }
 
-    /// Something came.
+    /// Notes that payload for a user has arrived.
     pub(super) fn arrival(&self, user: u32, now: f64) {
         self.with(user, |u| {
             u.longest = u.longest.max(now - u.last.max(self.warmup));

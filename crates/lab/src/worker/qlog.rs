@@ -23,7 +23,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Most bytes of a connection's events, as of the simulator's.
+/// Most bytes of a connection's events, the same as in the simulator.
 const MOST: usize = 32 << 20;
 
 thread_local! {
@@ -70,14 +70,14 @@ enum Span {
     Receive,
 }
 
-/// A number space as quinn names it, and the packet type of qlog.
+/// Packet number space, named as the packet type in qlog.
 type Space = &'static str;
 
 /// Log of one connection.
 #[derive(Debug)]
 struct Trace {
     ends: [SocketAddr; 2],
-    /// Events as JSON, with commas between them.
+    /// Events of the connection as JSON, with commas between them.
     events: String,
     missed: u64,
     /// Packets of the datagram that is being written.
@@ -219,7 +219,7 @@ impl QuicLogs {
         std::fs::write(file, out).with_context(|| file.display().to_string())
     }
 
-    /// A span begins; gives its number.
+    /// Notes the begin of a span; returns the span's number.
     fn span(&self, name: &str, fields: &Fields) -> u64 {
         let now = self.now_ms();
         let mut state = self.state();
@@ -246,7 +246,7 @@ impl QuicLogs {
         number
     }
 
-    /// Something happens within the spans that are entered.
+    /// Notes an event within the spans that are entered.
     fn event(&self, fields: &Fields) {
         let now = self.now_ms();
         let mut state = self.state();

@@ -33,21 +33,21 @@ pub struct QuicCounters {
     pub sent: u64,
     /// Packets the sender believes lost.
     pub lost: u64,
-    /// Times it reduced its window.
+    /// Number of times that a sender reduced its congestion window.
     pub congestion_events: u64,
     /// Probe timeouts (RFC 9002, section 6.2), handshakes included.
     pub ptos: u64,
     /// UDP payload sent, bytes.
     pub bytes: u64,
-    /// Congestion windows in bytes, those of all connections once a second.
+    /// Congestion windows in bytes, one sample of each connection a second.
     pub cwnd: Vec<u32>,
 }
 
-/// The connections and what came of those that are gone.
+/// Live connections, and the counters of closed ones.
 #[derive(Debug, Default)]
 struct Books {
     gone: QuicCounters,
-    /// Connections, each with the place of its log.
+    /// Live connections, each with the index of its log.
     live: BTreeMap<usize, (Connection, Option<usize>)>,
 }
 
@@ -126,7 +126,7 @@ impl QuicServer {
         connection(accepted, user, self.books.clone(), self.application.clone())
     }
 
-    /// Has the logs of live connections tell how these stand.
+    /// Writes the state of each live connection to the connection's log.
     fn look(&self) {
         let Some(logs) = &self.logs else { return };
         for (connection, log) in lock(&self.books).live.values() {
@@ -136,7 +136,7 @@ impl QuicServer {
         }
     }
 
-    /// Writes the logs of connections, if they are wanted.
+    /// Writes the logs of connections to `file`, if logs are wanted.
     pub(super) fn write_logs(&self, file: &Path) -> anyhow::Result<()> {
         self.logs.as_ref().map_or(Ok(()), |logs| logs.write(file))
     }
@@ -183,7 +183,7 @@ struct User {
     peer: SocketAddr,
     /// Place of the connection's log.
     log: Option<usize>,
-    /// Whether it speaks HTTP/3.
+    /// Whether the connection speaks HTTP/3.
     web: bool,
 }
 

@@ -13,17 +13,17 @@ pub struct ObjectRecord {
     pub visitor: u32,
     /// Number among the user's connections.
     pub connection: u32,
-    /// Body in bytes.
+    /// Body of the object in bytes.
     pub size: u32,
     /// Payload that came, the reply's header included.
     #[serde(default)]
     pub got: u32,
-    /// When the user began to connect.
+    /// Time at which the user began to connect.
     pub start: f64,
-    /// When the connection stood (of the attempt that succeeded).
+    /// Time at which the connection was established, of the attempt that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected: Option<f64>,
-    /// When the first byte came.
+    /// Time at which the first byte came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<f64>,
     /// When the last byte came; `None` if it was cut off by the end of the run or failed.
@@ -33,7 +33,7 @@ pub struct ObjectRecord {
     pub stall: f64,
     /// The longest time without payload, from `connected` on.
     pub stall_connected: f64,
-    /// When it was over, one way or another.
+    /// Time at which the fetch ended, whole or not.
     pub end: f64,
     /// Connection attempts that failed.
     #[serde(default)]
@@ -51,9 +51,9 @@ pub struct ObjectRecord {
 pub struct LongRecord {
     /// Number of the user's address.
     pub user: u32,
-    /// When the user began to connect.
+    /// Time at which the user began to connect.
     pub start: f64,
-    /// When the connection stood.
+    /// Time at which the connection was established.
     #[serde(default)]
     pub connected: Option<f64>,
     /// The longest time without payload after the warm-up, up to the end of the run.
@@ -69,17 +69,17 @@ pub struct PageRecord {
     pub user: u32,
     /// Number of the person, as in [`ObjectRecord::visitor`].
     pub visitor: u32,
-    /// When the user began to connect.
+    /// Time at which the user began to connect.
     pub start: f64,
-    /// When the first byte of the document came.
+    /// Time at which the first byte of the document came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<f64>,
     /// When the last object was whole; `None` if the page was cut off by the end of the run or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
-    /// When it was over, one way or another.
+    /// Time at which the load of the page ended, whole or not.
     pub end: f64,
-    /// Protocol that loaded the page, as the browser reports it (RFC 7301).
+    /// Protocol that loaded the page, as reported by the browser (RFC 7301).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// Whether a browser had set out.
@@ -105,12 +105,12 @@ impl PageRecord {
 /// An object of a page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PartRecord {
-    /// Body in bytes.
+    /// Body of the object in bytes.
     pub size: u32,
-    /// When it was asked for.
+    /// Time at which the object was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<f64>,
-    /// When it was whole.
+    /// Time at which the object was whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
 }
@@ -118,25 +118,25 @@ pub struct PartRecord {
 /// A connection of a page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectRecord {
-    /// When the user began to connect.
+    /// Time at which the user began to connect.
     pub start: f64,
-    /// When it stood, handshakes included.
+    /// Time at which the connection was established, handshakes included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected: Option<f64>,
-    /// Payload that came over it.
+    /// Payload received over the connection, in bytes.
     pub got: u64,
 }
 
 /// One user who came.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct VisitRecord {
-    /// The address.
+    /// Number of the user's address.
     pub user: u32,
     /// Number of the person, counted on from the permanent users.
     pub visitor: u32,
-    /// When.
+    /// Time at which the user came.
     pub start: f64,
-    /// When the user went; `None` for those still there at the end of the run.
+    /// Time at which the user went; `None` for users present at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<f64>,
 }
@@ -144,18 +144,18 @@ pub struct VisitRecord {
 /// Packets an end of a call sent and got. Times are of the machine's clock, nanoseconds since 1970.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallEnd {
-    /// When packets were sent.
+    /// Times at which packets were sent.
     pub sent: Vec<u64>,
-    /// When packets that came had been sent, and how long they took, nanoseconds.
+    /// Send time of each packet that came, and its time on the way in nanoseconds.
     pub came: Vec<(u64, u64)>,
 }
 
 /// Packets of all calls at one side.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CallEnds {
-    /// When the load began; zero at the server, which does not know.
+    /// Time at which the load began; zero at the server, which does not know the time.
     pub began: u64,
-    /// Counts of each call, by its number.
+    /// Counts of each call, by call number.
     pub ends: Vec<CallEnd>,
 }
 

@@ -23,7 +23,7 @@ pub const HOST: &str = "lab";
 pub const SECURE_PORT: u16 = 443;
 /// Datagram size in bytes with which quinn begins: the least that RFC 9000 allows (section 14).
 const DATAGRAM: u64 = 1200;
-/// No stall may end a connection in its place.
+/// Idle timeout of QUIC: longer than any stall, so that no stall ends a connection.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// Settings of QUIC's senders.
@@ -67,7 +67,7 @@ impl QuicSettings {
     }
 }
 
-/// A certificate and its key, made for one run.
+/// Certificate and private key made for one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Identity {
     certificate: Vec<u8>,
@@ -77,7 +77,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Makes one.
+    /// Makes a certificate and its key.
     ///
     /// # Errors
     /// If no key can be made.
@@ -109,7 +109,7 @@ pub(super) fn server_quic(tls: ServerConfig, settings: &QuicSettings) -> anyhow:
     Ok(config)
 }
 
-/// The users' side of TLS, to speak this, or what needs no name.
+/// Users' side of TLS, with the protocol `speak` for ALPN; without ALPN for `None`.
 pub(super) fn client_tls(speak: Option<&[u8]>) -> anyhow::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider.clone())

@@ -37,7 +37,7 @@ pub struct ServerSpec {
     pub web: bool,
     /// Certificate and key of the server.
     pub identity: Identity,
-    /// Pauses of its application.
+    /// Pauses of the server's application.
     #[serde(default)]
     pub application: ApplicationSpec,
     /// Calls to expect.
@@ -57,7 +57,7 @@ pub struct QlogSpec {
     pub file: PathBuf,
 }
 
-/// Result of the server, most of it from its kernel's counters.
+/// Result of the server; most of the counts are from the server's kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ServerResult {
     /// Segments sent, retransmissions excluded (`OutSegs`).
@@ -152,7 +152,7 @@ fn listen(spec: &ServerSpec, port: u16) -> anyhow::Result<TcpListener> {
     socket.listen(4096).with_context(|| format!("listen on port {port}"))
 }
 
-/// Serves each connection with what `serve` makes of it.
+/// Accepts connections, and serves each by the future that `serve` makes.
 async fn accept<S>(listener: TcpListener, serve: impl Fn(TcpStream, SocketAddr) -> S)
 where
     S: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -220,7 +220,7 @@ async fn answer(
     Ok(())
 }
 
-/// TCP's counters that are not zero, by their names.
+/// Counters of TCP that are not zero, by name.
 type Counters = std::collections::BTreeMap<String, u64>;
 
 fn kernel_counters() -> anyhow::Result<Counters> {

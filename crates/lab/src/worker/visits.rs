@@ -22,7 +22,7 @@ pub(super) struct Open {
 /// A user who has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visitor {
-    /// The address.
+    /// Number of the user's address.
     pub(super) user: u32,
     /// Number among all persons of the run.
     pub(super) person: u32,

@@ -48,7 +48,7 @@ async fn serve(
     Ok(reply(request.uri().path()).map(Full::new))
 }
 
-/// Serves a TCP connection until it ends.
+/// Serves a TCP connection until the connection ends.
 pub(super) async fn over_tls(
     tls: TlsAcceptor,
     stream: TcpStream,
@@ -67,7 +67,7 @@ pub(super) async fn over_tls(
     Ok(())
 }
 
-/// Serves a QUIC connection until it ends.
+/// Serves a QUIC connection until the connection ends.
 pub(super) async fn over_quic(
     connection: quinn::Connection,
     peer: SocketAddr,
