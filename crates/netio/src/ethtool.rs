@@ -21,7 +21,7 @@ pub fn receive_queues(name: &str) -> u32 {
     asked.map_or(1, |()| (answer[5] + answer[8]).max(1))
 }
 
-/// Whether received frames come without their VLAN tags.
+/// Whether the interface's driver takes VLAN tags off received frames.
 #[must_use]
 pub fn takes_tags_off(name: &str) -> bool {
     let mut answer = [FLAGS, 0];
@@ -39,7 +39,7 @@ pub fn driver(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// struct ifreq: a name, and in its union a pointer.
+/// Request of an ethtool ioctl (struct ifreq): name of an interface, and a pointer.
 #[repr(C)]
 struct Request {
     name: [u8; libc::IFNAMSIZ],

@@ -18,17 +18,17 @@ const NEWS: usize = 256;
 /// One interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Number of the interface in this network namespace.
+    /// Number of the interface in the network namespace.
     pub index: u32,
-    /// Whether it is switched on.
+    /// Whether the interface is switched on.
     pub up: bool,
     /// The largest IP packet.
     pub mtu: u32,
-    /// The bridge it is a port of.
+    /// Number of the bridge that has the interface as a port; `None` for no port.
     pub bridge: Option<u32>,
-    /// Whether it is a line with one other end (IFF_POINTOPOINT).
+    /// Whether the interface is a line with one other end (IFF_POINTOPOINT).
     pub point_to_point: bool,
-    /// Ethernet address of the interface; zeros where it has none.
+    /// Ethernet address of the interface; zeros for an interface without one.
     pub address: [u8; 6],
 }
 

@@ -42,7 +42,7 @@ const LINK: u32 = 22;
 const CHUNKS: [u32; 2] = [2048, 4096];
 /// The largest IP packet that fits.
 pub const MTU: u32 = CHUNKS[1] - HEADROOM - LINK;
-/// Whoever opens an interface sees to it that it has no other queue.
+/// Number of the queue in use; callers make sure that an interface has no other queue.
 const QUEUE: u32 = 0;
 /// The kernel sends at most 32 frames a call.
 const PER_CALL: usize = 32;
@@ -179,7 +179,7 @@ impl XdpSocket {
         self.zero_copy
     }
 
-    /// Hands `each` the frames that wait, at most so many. Returns how many there were.
+    /// Hands waiting frames to `each`, at most `most`; returns the number of frames.
     pub fn receive(&mut self, most: usize, mut each: impl FnMut(&[u8])) -> usize {
         let mut count = 0;
         while count < most

@@ -107,7 +107,7 @@ fn number(fd: BorrowedFd<'_>) -> u32 {
     fd.as_raw_fd().cast_unsigned()
 }
 
-/// Makes an array with one value of so many bytes, which can be mapped.
+/// Makes a map that can be mapped into memory: an array with one value of `bytes` bytes.
 pub fn one_value(bytes: u32) -> io::Result<OwnedFd> {
     made(MAP_CREATE, &MapCreate { kind: ARRAY, key_size: 4, value_size: bytes, entries: 1, flags: MMAPABLE })
 }
@@ -117,7 +117,7 @@ pub fn sockets(queues: u32) -> io::Result<OwnedFd> {
     made(MAP_CREATE, &MapCreate { kind: XSKMAP, key_size: 4, value_size: 4, entries: queues, flags: 0 })
 }
 
-/// Gives the frames of a queue to the socket that is bound to it.
+/// Binds a queue's number to a socket in the map, so that the socket gets the queue's frames.
 pub fn set_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
     let value = number(socket);
     let address = |of: &u32| std::ptr::from_ref(of).addr() as u64;

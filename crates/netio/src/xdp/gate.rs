@@ -66,7 +66,7 @@ impl Gate {
         self.shared().signs.store(0, Ordering::Relaxed);
     }
 
-    /// Sets the machine's own addresses: frames for them pass by.
+    /// Sets the machine's own addresses; the program passes frames for them to the kernel.
     pub fn leave_alone(&self, addresses: [[u8; 6]; OWN]) {
         for (word, mac) in self.shared().own.iter().zip(addresses) {
             word.store(as_word(mac), Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// A mapping, for as long as this lives.
+/// Mapping of memory; a drop of the value unmaps the memory.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
@@ -21,7 +21,7 @@ unsafe impl Send for Memory {}
 const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
 
 impl Memory {
-    /// Maps memory of this process alone, zeroed.
+    /// Maps zeroed memory that only this process has.
     #[expect(unsafe_code, reason = "mmap")]
     pub fn own(bytes: usize) -> io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
@@ -55,7 +55,7 @@ impl Memory {
         unsafe { self.start.add(offset) }.cast()
     }
 
-    /// Bytes of the memory; none if they would lie outside.
+    /// Bytes of the memory; `None` if any byte would lie outside.
     #[expect(unsafe_code, reason = "pointers into a mapping")]
     pub fn bytes(&self, from: usize, count: usize) -> Option<&[u8]> {
         let inside = from.checked_add(count).is_some_and(|end| end <= self.bytes);
@@ -63,7 +63,7 @@ impl Memory {
         inside.then(|| unsafe { std::slice::from_raw_parts(self.start.add(from).as_ptr(), count) })
     }
 
-    /// Bytes of the memory, to be written; none if they would lie outside.
+    /// Bytes of the memory, mutable; `None` if any byte would lie outside.
     #[expect(unsafe_code, reason = "pointers into a mapping")]
     pub fn bytes_mut(&mut self, from: usize, count: usize) -> Option<&mut [u8]> {
         let inside = from.checked_add(count).is_some_and(|end| end <= self.bytes);
