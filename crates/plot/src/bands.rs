@@ -15,9 +15,9 @@ pub struct Bands {
     pub title: String,
     /// Conditions that hold everywhere on the page.
     pub subtitle: String,
-    /// Name of the horizontal axis, with its unit.
+    /// Name and unit of the horizontal axis.
     pub x_name: String,
-    /// Name of the vertical axis, with its unit.
+    /// Name and unit of the vertical axis.
     pub y_name: String,
     /// Ends of the horizontal axis, above zero.
     pub x: (f64, f64),
@@ -25,7 +25,7 @@ pub struct Bands {
     pub y: (f64, f64),
     /// The bands from the bottom upwards.
     pub bands: Vec<Band>,
-    /// Point that is marked on the plane, and its label.
+    /// Marked point of the plane, and the point's label.
     pub here: Option<((f64, f64), String)>,
 }
 
@@ -141,7 +141,7 @@ fn name(
     }
 }
 
-/// Height of a line at `x`, if it has any.
+/// Height of a line at `x`; `None` if the line does not reach `x`.
 fn at(line: &[(f64, f64)], x: f64) -> Option<f64> {
     let next = line.iter().position(|p| p.0 >= x);
     match next {
@@ -176,7 +176,7 @@ fn axes(canvas: &mut Canvas, plot: Rect, page: &Bands, x: &LogScale, y: &LogScal
     canvas.text_up((plot.x - 50.0, plot.y + plot.h / 2.0), &words(&page.y_name), 12.0, GREY);
 }
 
-/// A ring, lines to the axes, and a label on a ground of its own.
+/// Draws a ring at a point, lines to the axes, and a label on a white ground.
 fn mark(canvas: &mut Canvas, plot: Rect, (x, y): (f64, f64), words: &str) {
     for (colour, dash) in [("#ffffff", ""), (INK, "4 3")] {
         canvas.line((x, y), (x, plot.bottom()), colour, 1.2, dash);

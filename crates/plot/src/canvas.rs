@@ -4,17 +4,17 @@ use std::fmt::Write;
 
 use super::colour::Style;
 
-/// The font of pages, where the machine has it.
+/// Font of pages; a machine without the font takes another.
 pub(super) const FONT: &str = "DejaVu Sans";
-/// The page.
+/// Colour of the page.
 pub(super) const PAPER: &str = "#ffffff";
-/// Words.
+/// Colour of words.
 pub(super) const INK: &str = "#1b1f24";
 /// Words that may be passed over.
 pub(super) const GREY: &str = "#667079";
-/// Axes.
+/// Colour of axes.
 pub(super) const AXIS: &str = "#9aa3ab";
-/// Grid lines.
+/// Colour of grid lines.
 pub(super) const GRID: &str = "#e9ecef";
 
 const MIDDLE: &str = " text-anchor=\"middle\"";
@@ -37,7 +37,7 @@ impl Rect {
     }
 }
 
-/// Where a text stands relative to its point.
+/// Side of a point on which a text stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Align {
     Start,
@@ -50,12 +50,12 @@ pub(super) struct Legend {
     size: f64,
     /// The widest a name may be.
     widest: f64,
-    /// Distance from a line's beginning to its name.
+    /// Distance from the begin of a legend's line to the name, in units of the page.
     indent: f64,
     /// Gap behind a name.
     gap: f64,
     line_height: f64,
-    /// How much broader lines are than in the panels.
+    /// Ratio of the widths of lines in the legend and in the panels.
     broader: f64,
 }
 
@@ -224,7 +224,7 @@ impl Canvas {
         ));
     }
 
-    /// A picture whose pixels are stretched over the area as they are.
+    /// Draws a picture whose pixels are stretched over the area without smoothing.
     pub(super) fn image(&mut self, area: Rect, png_base64: &str) {
         self.push(format_args!(
             "<image x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" preserveAspectRatio=\"none\" \
@@ -235,7 +235,7 @@ impl Canvas {
     }
 }
 
-/// Title and subtitle of a page; returns where it goes on.
+/// Draws title and subtitle of a page; returns the height at which the page goes on.
 pub(super) fn heading(canvas: &mut Canvas, title: &str, subtitle: &str, width: f64, margin: f64) -> f64 {
     let mut y = 46.0;
     for line in wrap(title, width - 2.0 * margin, 20.0) {

@@ -22,11 +22,11 @@ pub struct Chart {
 pub struct Panel {
     /// Name of the measure that the panel shows.
     pub title: String,
-    /// Name of the horizontal axis, with its unit.
+    /// Name and unit of the horizontal axis.
     pub x_name: String,
     /// Whether the horizontal axis is even whatever its range, as for time; else a wide one is logarithmic.
     pub even: bool,
-    /// Name of the vertical axis, with its unit.
+    /// Name and unit of the vertical axis.
     pub y_name: String,
     /// Whether the vertical axis fits its values, by their logarithm if they are wide; else it has zero on it.
     pub log: bool,
@@ -37,7 +37,7 @@ pub struct Panel {
 /// One line.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// Name of the line: the discipline it belongs to, as `taq`.
+    /// Name of the line, as `taq`: the discipline that the line shows.
     pub name: String,
     /// x, and the least, the middle and the greatest value there. What is not finite is left out.
     pub points: Vec<(f64, [f64; 3])>,
@@ -48,7 +48,7 @@ const GAP: f64 = 28.0;
 const HEIGHT: f64 = 280.0;
 /// Ratio of the ends beyond which an axis of positive numbers is logarithmic.
 const LOG_FROM: f64 = 25.0;
-/// Points further apart than this are marked, in units of the page.
+/// Least distance between marked points, in units of the page.
 const MARKED: f64 = 12.0;
 
 /// The chart as SVG text.
@@ -73,12 +73,12 @@ pub fn chart_svg(chart: &Chart) -> String {
     canvas.finish(y)
 }
 
-/// Choice of an axis: linear or logarithmic, and whether zero is on it.
+/// Form of an axis: linear or logarithmic, with or without zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Axis {
-    /// Linear, with zero on it, from tick to tick.
+    /// Linear axis from zero to a tick.
     FromZero,
-    /// Linear.
+    /// Linear axis around the values.
     Even,
     /// Linear, or logarithmic if wide.
     Fitting,

@@ -3,7 +3,7 @@
 
 use super::canvas::{AXIS, GREY, GRID, INK, PAPER};
 
-/// How a discipline's line looks.
+/// Look of a discipline's line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Style {
     pub(super) colour: &'static str,
@@ -44,7 +44,7 @@ fn is_taq(name: &str) -> bool {
     name.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case("taq"))
 }
 
-/// Colours of a drawing and what stands for them on dark paper.
+/// Colours of a drawing, each with the colour for dark paper.
 const ON_DARK: [(&str, &str); 13] = [
     (PAPER, "#14181f"),
     (INK, "#e4e8ef"),

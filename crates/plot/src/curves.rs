@@ -20,7 +20,7 @@ pub(super) struct Curve {
     pub(super) parts: Vec<Part>,
 }
 
-/// A part of the traffic, its stalls finite and sorted.
+/// Part of the traffic; `stalls` are finite and in ascending order.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) name: String,

@@ -16,14 +16,14 @@ pub struct PaperFigure {
     pub panels: Vec<Axes>,
 }
 
-/// Two axes and what lies between them.
+/// Pair of axes, with the curves between the axes.
 #[derive(Clone, Debug, Default)]
 pub struct Axes {
     /// Heading of the panel; may be empty.
     pub title: String,
-    /// Name of the axis across, with its unit.
+    /// Name and unit of the horizontal axis.
     pub x_name: String,
-    /// Name of the axis upwards, with its unit.
+    /// Name and unit of the vertical axis.
     pub y_name: String,
     /// Whether the axis across is logarithmic.
     pub log_x: bool,
@@ -33,7 +33,7 @@ pub struct Axes {
     pub joined: bool,
     /// Words at 0, 1, 2 ... across where the axis is no number; else empty.
     pub words: Vec<String>,
-    /// One name has the same colour in all panels.
+    /// Curves of the panel; a name has the same colour in all panels.
     pub curves: Vec<Curve>,
 }
 

@@ -12,7 +12,7 @@ pub struct Graph {
     pub subtitle: String,
     /// Nodes, the one to begin at first.
     pub nodes: Vec<Node>,
-    /// Links.
+    /// Links between the nodes.
     pub edges: Vec<Edge>,
 }
 
@@ -34,7 +34,7 @@ pub struct Edge {
     pub from: usize,
     /// Place among the nodes at which the link ends.
     pub to: usize,
-    /// Lines of text beside it.
+    /// Lines of text beside the link.
     pub label: Vec<String>,
     /// Whether the link matters more than the others.
     pub strong: bool,

@@ -13,9 +13,9 @@ use super::{DisciplineSeries, Picture};
 const COLUMNS: usize = 600;
 const ROWS: usize = 400;
 const GAP: f64 = 48.0;
-/// Left of a map, for its numbers.
+/// Width on the left of a map for the numbers of users, in units of the page.
 const LABELS: f64 = 44.0;
-/// Height above a map for its name.
+/// Height above a map for the map's name, in units of the page.
 const NAME: f64 = 24.0;
 /// Colour of a cell for which nothing was recorded.
 const NOTHING: [u8; 4] = [0xf1, 0xf3, 0xf5, 0xff];
@@ -79,7 +79,7 @@ fn usable(value: f32) -> Option<f32> {
     (value.is_finite() && value >= 0.0).then_some(value)
 }
 
-/// Sum over users of their mean goodput.
+/// Sum over users of each user's mean goodput.
 fn mean_total(series: &DisciplineSeries) -> f64 {
     let sum: f64 = series.goodput_kbps.iter().flatten().filter_map(|v| usable(*v)).map(f64::from).sum();
     sum / seconds(series).max(1) as f64

@@ -6,7 +6,7 @@ use super::scale::{number, per_cent, quantile};
 
 const LINE: f64 = 15.0;
 
-/// One entry a discipline; returns the height used.
+/// Draws a legend with one entry for each discipline; returns the legend's height.
 pub(super) fn legend_panel(canvas: &mut Canvas, area: Rect, curves: &Curves) -> f64 {
     canvas.strong((area.x, area.y + 12.0), "Disciplines", 14.0, INK);
     let mut y = area.y + 42.0;

@@ -53,7 +53,7 @@ pub struct Picture {
     pub subtitle: String,
     /// Name of one row of a map, in the singular, as `user` or `flow`; `user` if empty.
     pub row_name: String,
-    /// One entry a discipline, in the order of the table.
+    /// Results of each discipline, in the order of the table.
     pub series: Vec<DisciplineSeries>,
     /// Rows of a map that belong together, from the top down; none where all are alike.
     pub bands: Vec<RowBand>,
@@ -109,7 +109,7 @@ pub struct Drawn {
 const WIDTH: f64 = 1240.0;
 const MARGIN: f64 = 36.0;
 
-/// How a picture of runs is laid out, in user units.
+/// Layout of a picture of runs, in user units.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     width: f64,
@@ -123,9 +123,9 @@ struct Layout {
 }
 
 impl Layout {
-    /// A file of its own, or a page on a desk.
+    /// Layout of a file that stands alone, or of a wide page.
     const WIDE: Self = Self { width: WIDTH, margin: MARGIN, panel: 330.0, one_column: false, headed: true };
-    /// A telephone, where the page around it has the title.
+    /// Layout for a telephone; the page around the picture shows the title.
     const NARROW: Self = Self { width: 400.0, margin: 6.0, panel: 270.0, one_column: true, headed: false };
 
     fn inner(self) -> f64 {
@@ -234,12 +234,12 @@ fn distributions(canvas: &mut Canvas, y: f64, picture: &Picture, curves: &Curves
     y + legend_panel(canvas, area, curves).max(layout.panel)
 }
 
-/// Curves that stand in axes of their own.
+/// Kind of curves that stand in axes of their own.
 enum CurvesOf {
     ObjectTimes,
-    /// Stalls of each of these.
+    /// Longest stall in each one of a kind, named as `object` or `user`.
     Stalls(String),
-    /// Stalls of the part of the traffic with this place in the list.
+    /// Longest stall in each object of the part of the traffic at index `place`.
     StallsOfPart {
         place: usize,
         name: String,

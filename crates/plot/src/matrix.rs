@@ -6,14 +6,14 @@ use super::canvas::{self, Align, Canvas, GREY, INK, Rect, clip};
 use super::colour::heat;
 use super::{MARGIN, WIDTH};
 
-/// Table of factors, each cell the darker the greater its factor.
+/// Table of factors; the cell of a greater factor is darker.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
     /// Subject of the table, in one line.
     pub title: String,
     /// Conditions that hold everywhere in the table.
     pub subtitle: String,
-    /// The measures.
+    /// Names of the measures.
     pub columns: Vec<String>,
     /// A name, and for each column a factor of 1 or more, if there is one.
     pub rows: Vec<(String, Vec<Option<f64>>)>,

@@ -15,7 +15,7 @@ impl LogScale {
         Self { low, high, from, to }
     }
 
-    /// Where a value stands; beyond the ends, at the end.
+    /// Place of a value on the axis; a value beyond an end stands at that end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         self.from + (value / self.low).ln() / (self.high / self.low).ln() * (self.to - self.from)
@@ -52,7 +52,7 @@ pub(super) fn step(span: f64, parts: f64) -> f64 {
     if span > 0.0 && parts > 0.0 { nice_above(span / parts) } else { 1.0 }
 }
 
-/// A number as short as it can be read: `0.05`, `3`, `1200`.
+/// Number in as few digits as can be read: `0.05`, `3`, `1200`.
 pub(super) fn number(value: f64) -> String {
     let text = match value.abs() {
         v if v >= 10.0 => format!("{value:.0}"),
@@ -77,7 +77,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[low] + (sorted[high] - sorted[low]) * (at - at.floor()))
 }
 
-/// Where values lie: in proportion, or by their logarithm.
+/// Map from values to places of the page: linear or logarithmic.
 pub(super) enum Scale {
     Even { low: f64, high: f64, from: f64, to: f64 },
     Log(LogScale),

@@ -29,7 +29,7 @@ pub struct SequencePanel {
     pub title: String,
     /// Times that are shaded: from, to, colour.
     pub shades: Vec<(f64, f64, &'static str)>,
-    /// Drawn in this order.
+    /// Segments, in the order of drawing.
     pub strokes: Vec<Strokes>,
     /// Drawn behind the strokes.
     pub steps: Vec<StepLine>,
@@ -38,22 +38,22 @@ pub struct SequencePanel {
 /// Segments of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Strokes {
-    /// Colour, as SVG writes it.
+    /// Colour of the segments, in the notation of SVG.
     pub colour: &'static str,
     /// Width in units of the page.
     pub width: f64,
-    /// When, from which byte, to which.
+    /// Segments: time, first byte, last byte.
     pub at: Vec<(f64, f64, f64)>,
 }
 
 /// A line in steps.
 #[derive(Clone, Debug, Default)]
 pub struct StepLine {
-    /// Colour, as SVG writes it.
+    /// Colour of the line, in the notation of SVG.
     pub colour: &'static str,
-    /// When, and how high from then on.
+    /// Corners of the line: time, and the height from that time on.
     pub at: Vec<(f64, f64)>,
-    /// Whether the picture must be high enough for this line.
+    /// Whether the picture's height must include the whole line.
     pub whole: bool,
 }
 
@@ -172,7 +172,7 @@ fn line(steps: &StepLine, x: &Scale, y: &Scale, area: Rect) -> Vec<Vec<(f64, f64
     runs
 }
 
-/// Strokes on the page; those that touch in one column are one.
+/// Strokes on the page; strokes that touch in one column become one.
 fn merged(strokes: &Strokes, x: &Scale, y: &Scale) -> Vec<(f64, f64, f64)> {
     let finite = strokes.at.iter().filter(|p| p.0.is_finite() && p.1.is_finite() && p.2.is_finite());
     let mut places: Vec<(i64, f64, f64)> = finite

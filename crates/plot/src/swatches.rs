@@ -3,14 +3,14 @@
 use super::canvas::{Align, Canvas, INK, Rect, width_of};
 use super::{MARGIN, WIDTH};
 
-/// Entry of the key: a colour and its meaning.
+/// Entry of the key: a colour, and the meaning of the colour.
 #[derive(Clone, Debug, Default)]
 pub struct Kind {
     /// Name of the kind.
     pub name: String,
-    /// A number or a word to it; may be empty.
+    /// Number or word that is added to the name; may be empty.
     pub note: String,
-    /// Colour, as SVG writes it.
+    /// Colour in the notation of SVG.
     pub colour: &'static str,
 }
 

@@ -16,7 +16,7 @@ pub struct Timelines {
     pub kinds: Vec<Kind>,
     /// Meaning of a bar where no stretch lies; empty leaves it out of the key.
     pub plain: String,
-    /// Name of the time axis, which says where its zero is.
+    /// Name of the time axis, which tells where zero is.
     pub time: String,
     /// Bars from the top down. [`MOST_TIMELINES`] fit on a page.
     pub rows: Vec<Timeline>,
@@ -31,7 +31,7 @@ pub struct Timeline {
     pub name: String,
     /// Beginning and end of the bar, in seconds.
     pub span: (f64, f64),
-    /// Stretches of it: from, to, and the place of their kind.
+    /// Stretches of the bar: begin, end, and index of the kind.
     pub stretches: Vec<(f64, f64, usize)>,
 }
 
@@ -39,9 +39,9 @@ pub struct Timeline {
 const HEIGHT: f64 = 720.0;
 /// Heights of a row: the least in which its name can be read, and the most.
 const PITCH: (f64, f64) = (13.0, 18.0);
-/// Rows that fit on a page with their names.
+/// Number of rows, names included, that fit on a page.
 pub const MOST_TIMELINES: usize = (HEIGHT / PITCH.0) as usize;
-/// The greatest width of the names, and the gap behind them.
+/// Greatest width of the names, and the gap behind the names, in units of the page.
 const NAMES: f64 = 330.0;
 const GAP: f64 = 10.0;
 /// A bar where nothing is to be said.
