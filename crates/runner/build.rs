@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Crates whose code decides results, and how they are stored.
+/// Crates whose code decides results, or the form in which results are stored.
 const DECIDE: [&str; 12] = [
     "units", "settings", "wire", "lists", "users", "flow", "qdisc", "tcp", "quic", "scenario", "sim",
     "runner",
@@ -45,7 +45,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// FNV-1a, 64 bits: this guards against mistakes, not malice.
+/// FNV-1a, 64 bits: enough against mistakes, not against malice.
 struct Fnv(u64);
 
 impl Fnv {

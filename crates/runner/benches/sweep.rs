@@ -13,7 +13,7 @@ use narrows_scenario::{Experiment, Scenario};
 
 type Error = Box<dyn std::error::Error>;
 
-/// Processor seconds of this thread, or of the whole process.
+/// Processor seconds used by a thread or by the process.
 fn on_cpu(whose: &str) -> f64 {
     let kept = std::fs::read_to_string(format!("/proc/{whose}/schedstat")).unwrap_or_default();
     kept.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9

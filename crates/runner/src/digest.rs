@@ -38,7 +38,7 @@ impl Middle {
         }
     }
 
-    /// The middle of values in ascending order, and what it lies between.
+    /// Middle of values in ascending order, between the lower and the upper bound.
     fn between(self, v: &[f64]) -> [f64; 3] {
         let middle = self.of(v);
         match self {

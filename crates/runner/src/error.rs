@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
-/// Why [`crate::execute`] did not come to an end.
+/// Reason why [`crate::execute`] did not come to an end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder refused.
@@ -20,7 +20,7 @@ pub enum Error {
     /// The output folder belongs to something else.
     #[error("{}: {why}; choose another folder with --out", dir.display())]
     Taken {
-        /// The folder.
+        /// Path of the folder.
         dir: PathBuf,
         /// Reason, naming the foreign content.
         why: String,
@@ -28,17 +28,17 @@ pub enum Error {
     /// Stopped before all runs were done.
     #[error("stopped: {done} of {total} runs are done and kept; the same command goes on from there")]
     Stopped {
-        /// Runs finished.
+        /// Number of finished runs.
         done: usize,
-        /// Runs planned.
+        /// Number of planned runs.
         total: usize,
     },
     /// Runs that gave no results; all others are done and kept.
     #[error("{} of {total} runs failed, the first: {}", failed.len(), failed.first().map_or("", |f| f.1.as_str()))]
     Failed {
-        /// Failed runs, by place in the plan, each with its reason.
+        /// Failed runs: index in the plan, and reason.
         failed: Vec<(usize, String)>,
-        /// Runs planned.
+        /// Number of planned runs.
         total: usize,
     },
 }

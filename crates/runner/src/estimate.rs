@@ -10,7 +10,7 @@ use narrows_scenario::{LogSource, Scenario, Series, Size, Topology, Traffic, Tra
 /// Expected cost of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Packets times links they cross, acknowledgments included.
+    /// Packets times the links that each packet crosses, acknowledgments included.
     pub hops: f64,
     /// Bytes of memory.
     pub memory: f64,
@@ -18,7 +18,7 @@ pub struct Estimate {
 
 /// Bytes of an established connection at both ends with its share of tables and timers.
 const PER_FLOW: f64 = 1500.0;
-/// Bytes of a packet under way or queued, with its event.
+/// Bytes of memory of a packet under way or queued, with the packet's event.
 const PER_PACKET: f64 = 200.0;
 /// Bytes of a transfer that is over.
 const PER_TRANSFER: f64 = 100.0;
@@ -30,7 +30,7 @@ const BASE: f64 = 8e6;
 const TYPICAL_SIZE: f64 = 10_000.0;
 
 impl Estimate {
-    /// Estimates the cost of a run of this scenario.
+    /// Estimates the cost of a run of `scenario`.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
         let seconds = scenario.duration.as_secs_f64();
@@ -73,13 +73,13 @@ impl Estimate {
 
 /// The way of a group's data.
 struct Way {
-    /// Rate of its thinnest link, bits per second.
+    /// Rate of the way's thinnest link, in bits per second.
     rate: f64,
-    /// Index of the thinnest link; beyond all links if it is a host's own.
+    /// Index of the thinnest link; beyond all links for a host's own link.
     thinnest: usize,
-    /// Links it crosses, the hosts' own included.
+    /// Number of links on the way, the hosts' own included.
     links: f64,
-    /// Bytes it holds under way.
+    /// Product of `rate` and the round trip without queues, in bytes.
     in_flight: f64,
 }
 

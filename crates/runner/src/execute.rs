@@ -38,13 +38,13 @@ pub enum Event<'a> {
     Found(usize),
     /// A run begins.
     Begin(usize),
-    /// A run has reached this simulated time.
+    /// A run has reached a simulated time.
     At(usize, Instant),
     /// A run is done and kept.
     End(usize),
     /// A run gave no results, and why.
     Failed(usize, &'a str),
-    /// All runs are done; their tables are being put together.
+    /// All runs are done, and the joint tables are being written.
     Joining,
 }
 
@@ -55,7 +55,7 @@ pub struct RunReport {
     pub manifest: Manifest,
     /// Figures of each run, in the order of [`Plan::jobs`].
     pub summaries: Vec<BTreeMap<String, f64>>,
-    /// Judgment of each of [`Plan::claims`], or why it cannot be judged.
+    /// Judgment of each of [`Plan::claims`], or the reason why a claim cannot be judged.
     pub verdicts: Vec<Result<Judgment, String>>,
     /// Runs found finished.
     pub found: usize,
@@ -156,7 +156,7 @@ struct State {
     /// The runs done now, by key.
     finished: BTreeMap<String, Finished>,
     failed: BTreeMap<usize, String>,
-    /// Why nothing more can be kept.
+    /// Error after which no more runs can be kept.
     broken: Option<Error>,
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::manifest::{self, Manifest};
 use crate::{Error, RunPlan};
 
-/// A folder of our own for as long as this lives.
+/// Lock on an output folder; a drop of the value ends the lock.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock goes with the file")] fs::File);
 
@@ -73,7 +73,7 @@ fn is_plain(name: &str) -> bool {
     ours && !name.contains(['/', '\\'])
 }
 
-/// Writes a file such that it is there whole or not at all.
+/// Writes a file in one step: whoever looks finds the whole new file or the old one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let half = half(path);
     fs::File::create(&half)
@@ -82,14 +82,14 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     settle(path)
 }
 
-/// The name of a file until it is whole.
+/// Name of a file that is not whole yet.
 pub(crate) fn half(path: &Path) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".half");
     name.into()
 }
 
-/// Gives a file that is whole its name.
+/// Gives a file its final name, when the file is whole.
 pub(crate) fn settle(path: &Path) -> Result<(), Error> {
     fs::rename(half(path), path).map_err(Error::io("renaming to", path))
 }

@@ -39,7 +39,7 @@ pub(crate) fn all(out: &Path, runs: Runs<'_>, stop: &AtomicBool) -> Result<BTree
     Ok(files)
 }
 
-/// A row a run.
+/// Writes the joint summary, a row for each run.
 fn summary(
     out: &Path,
     plan: &RunPlan,
@@ -112,7 +112,7 @@ fn table(
     joint.close(files)
 }
 
-/// The columns of a run as the joint table has them.
+/// Columns of a run in the order and with the types of the joint table.
 fn aligned(mut read: Vec<Column>, columns: &[(String, ColumnType)], rows: usize) -> Vec<Data> {
     let of_run = |(name, kind): &(String, ColumnType)| match read.iter().position(|c| c.name == *name) {
         Some(at) => kind.convert(read.swap_remove(at).data),

@@ -20,7 +20,7 @@ use toml::{Table, Value};
 
 pub use standings::{Entry, MEASURES, Measure, Standing, Standings};
 
-/// Disciplines to compare, and the scenarios in which they compete.
+/// Disciplines to compare, and the scenarios of the comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct League {
     /// Disciplines, as in `disciplines` of a scenario.
@@ -42,12 +42,12 @@ pub struct Round {
     pub file: PathBuf,
     /// Settings to replace in the scenario, as `key=value`.
     pub sets: Vec<String>,
-    /// Figures that do not count in this scenario.
+    /// Figures of the scenario that do not count.
     pub without: Vec<String>,
 }
 
 impl League {
-    /// Reads a list.
+    /// Reads a league from a file.
     ///
     /// # Errors
     /// Names the file, the key and what was expected.
@@ -168,7 +168,7 @@ fn texts(table: &mut Table, key: &str, path: &str, expected: &str) -> Result<Opt
     list.map(Some).ok_or_else(|| wrong(format!("{path}{key}"), format!("expected a list of {expected}")))
 }
 
-/// Name of a discipline: its label, or else its text.
+/// Name of a discipline: the label, or else the text.
 fn label(value: &Value) -> String {
     let named = value.get("label").and_then(Value::as_str).or(value.as_str());
     named.map_or_else(|| value.to_string(), str::to_owned)

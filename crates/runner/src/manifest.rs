@@ -14,7 +14,7 @@ pub struct Manifest {
     pub narrows: String,
     /// See [`ENGINE`].
     pub engine: String,
-    /// The command that makes these files.
+    /// Command that makes the files of the folder.
     pub command: String,
     /// Name of the scenario.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Manifest {
     pub hash: String,
     /// The scenario file as resolved.
     pub scenario: String,
-    /// Swept keys and their values.
+    /// Swept keys, and the values of each key.
     pub sweep: BTreeMap<String, Vec<String>>,
     /// Seeds, ascending.
     pub seeds: Vec<u64>,

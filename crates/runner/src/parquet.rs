@@ -57,7 +57,7 @@ impl ColumnType {
         }
     }
 
-    /// The narrowest kind for words as they stand in a scenario.
+    /// Narrowest type that holds all `words`, which are settings of a scenario.
     pub(crate) fn of_words(words: &[String]) -> Self {
         let all = |fits: &dyn Fn(&String) -> bool| words.iter().all(fits);
         // A number that would not be written as it was read stays a word.
@@ -149,7 +149,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Begins a file of `rows` rows; `about` goes into its footer.
+    /// Begins a file of `rows` rows and writes `about` into the file's footer.
     pub(crate) fn create(
         path: &Path,
         columns: &[(String, ColumnType)],
@@ -234,7 +234,7 @@ fn write_column<W: std::io::Write + Send>(
     column.close()
 }
 
-/// A file to read.
+/// Reader of one file.
 pub(crate) struct Reader(Box<dyn FileReader>);
 
 impl Reader {
@@ -249,7 +249,7 @@ impl Reader {
         Ok(Self(Box::new(SerializedFileReader::new(Bytes::from(whole))?)))
     }
 
-    /// Columns of the file and their types.
+    /// Names and types of the file's columns.
     pub(crate) fn columns(&self) -> Result<Vec<(String, ColumnType)>> {
         let schema = self.0.metadata().file_metadata().schema_descr();
         let kind = |physical| match physical {

@@ -33,7 +33,7 @@ impl SpareCores {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes one, if there is one, until what it gives is dropped.
+    /// Takes a free core, if there is one, until the returned value is dropped.
     fn take(&self) -> Option<Taken<'_>> {
         let less = |n: usize| n.checked_sub(1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(|_| Taken(self))

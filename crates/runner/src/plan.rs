@@ -12,7 +12,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Names the code that decides results: a hash over its sources, the same on every machine.
 pub const ENGINE: &str = env!("NARROWS_ENGINE");
 
-/// Something swept.
+/// Axis of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// The key, as `discipline`.
@@ -41,9 +41,9 @@ pub struct RunPlan {
     pub name: String,
     /// Description of the scenario.
     pub about: String,
-    /// The scenario file as it was read.
+    /// Text of the scenario file, as read.
     pub text: String,
-    /// The command that, with that file, asks for these runs; without paths.
+    /// Command that asks for the plan's runs, together with the file `text`; without paths.
     pub command: String,
     /// Claims about the results.
     pub claims: Vec<Claim>,
@@ -135,7 +135,7 @@ impl Job {
     }
 }
 
-/// A word as a shell needs it.
+/// Word quoted for a shell, where the shell needs quotes.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "=.,:_-/+%".contains(c);
     if word.chars().all(plain) && !word.is_empty() {

@@ -18,13 +18,13 @@ pub(crate) struct Store(PathBuf);
 /// A run that is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Finished {
-    /// Figures.
+    /// Figures of the run, by name.
     pub(crate) summary: BTreeMap<String, f64>,
     /// Rows of each table.
     pub(crate) rows: BTreeMap<String, u64>,
 }
 
-/// `run.json`: written last, so that it vouches for the rest.
+/// Content of `run.json`, which is written last and so vouches for the other files.
 #[derive(Serialize, Deserialize)]
 struct Record {
     narrows: String,
@@ -53,7 +53,7 @@ impl Store {
         self.0.join(key)
     }
 
-    /// A run if it is finished and whole.
+    /// Figures and numbers of rows of a run, if the run is finished and whole.
     pub(crate) fn find(&self, key: &str) -> Option<Finished> {
         let folder = self.folder(key);
         let record: Record = serde_json::from_slice(&fs::read(folder.join("run.json")).ok()?).ok()?;

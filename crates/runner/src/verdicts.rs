@@ -24,7 +24,7 @@ pub fn judge(plan: &RunPlan, summaries: &[BTreeMap<String, f64>]) -> Vec<Result<
     plan.claims.iter().map(|claim| claim.judge(&samples).map_err(|e| e.to_string())).collect()
 }
 
-/// The figures of each run of a plan as claims and charts take them.
+/// Figures of each run of a plan, in the form for claims and charts.
 #[must_use]
 pub fn samples(plan: &RunPlan, summaries: &[BTreeMap<String, f64>]) -> Vec<Sample> {
     let sample = |(job, summary): (&crate::Job, &BTreeMap<String, f64>)| Sample {
@@ -82,7 +82,7 @@ fn row(claim: &Claim, verdict: &Result<Judgment, String>) -> [String; 13] {
     ]
 }
 
-/// An outcome as the files call it.
+/// Name of an outcome in the files.
 #[must_use]
 pub const fn word(outcome: ClaimOutcome) -> &'static str {
     match outcome {

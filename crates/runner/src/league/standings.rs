@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 use crate::{Point, RunPlan};
 
-/// Something by which disciplines are compared.
+/// Measure by which disciplines are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// Name of the measure, a word or two.
     pub name: &'static str,
-    /// Figures of a run that show the measure; those that a run has count.
+    /// Figures that show the measure; figures that a run lacks do not count.
     pub figures: &'static [&'static str],
     /// Whether more is better.
     pub more: bool,
@@ -79,7 +79,7 @@ pub const MEASURES: &[Measure] = &[
     less("sparse lost", 0.005, &["datagram_loss"], "share of the sparse flow's packets that were lost"),
 ];
 
-/// A factor up to this is as good as the best.
+/// Greatest factor that counts as good as the best.
 const TIE: f64 = 1.02;
 
 /// One figure of all disciplines at one point.
@@ -105,9 +105,9 @@ pub struct Entry {
 pub struct Standing {
     /// Geometric mean of the factors.
     pub factor: f64,
-    /// Entries in which it was best, or as good.
+    /// Entries in which the discipline was best, or as good as the best.
     pub firsts: usize,
-    /// Entries.
+    /// Number of entries.
     pub of: usize,
     /// The greatest factor.
     pub worst: f64,
@@ -125,13 +125,13 @@ pub struct Standings {
 }
 
 impl Standings {
-    /// Creates empty standings of these disciplines, named as in plans.
+    /// Creates empty standings of disciplines, which are named as in plans.
     #[must_use]
     pub fn new(disciplines: Vec<String>) -> Self {
         Self { disciplines, entries: Vec::new() }
     }
 
-    /// Takes what came of a scenario, all figures but those `without`.
+    /// Adds the results of a scenario, all figures but those of `without`.
     pub fn add(&mut self, scenario: &str, plan: &RunPlan, points: &[Point], without: &[String]) {
         let Some(axis) = plan.axes.iter().position(|a| a.name == "discipline") else { return };
         let mut groups: Vec<(String, BTreeMap<&str, &Point>)> = Vec::new();
@@ -192,7 +192,7 @@ impl Standings {
         order
     }
 
-    /// Scenarios in their order.
+    /// Names of the scenarios, in the order in which the scenarios were added.
     #[must_use]
     pub fn scenarios(&self) -> Vec<&str> {
         let mut all: Vec<&str> = self.entries.iter().map(|e| e.scenario.as_str()).collect();
