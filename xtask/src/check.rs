@@ -62,7 +62,7 @@ fn git(args: &[&str]) -> Result<String> {
     String::from_utf8(out.stdout).context("what git says")
 }
 
-/// The packages in which these files are, and that have tests within.
+/// Packages with tests of their own that hold any of `files`.
 fn packages(files: &[String]) -> BTreeSet<String> {
     let package = |file: &String| {
         let mut parts = file.split('/');

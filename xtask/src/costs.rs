@@ -140,7 +140,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The program `narrows`, built by this profile.
+/// Builds the program `narrows` with a profile; returns the path of the program.
 fn build(profile: &str) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let done = Command::new(cargo)
@@ -155,7 +155,7 @@ fn build(profile: &str) -> Result<PathBuf> {
 }
 
 impl Args {
-    /// Measures cases in a guest of their own.
+    /// Measures cases in one guest.
     fn in_guest(&self, machine: &Machine, cases: &[Case], program: &Path) -> Result<Vec<Figure>> {
         let program = program.canonicalize().with_context(|| program.display().to_string())?;
         let seed = self.seed;

@@ -31,12 +31,12 @@ pub struct Args {
 /// Most bytes of a file in a package: sources have at most a third of it, so what is larger is data, or was built.
 const MOST_BYTES: u64 = 100_000;
 
-/// A package of the workspace, as `cargo metadata` has it.
+/// Package of the workspace, as listed by `cargo metadata`.
 #[derive(Clone, Debug, Deserialize)]
 struct Package {
     name: String,
     version: String,
-    /// Registries it may go to; `None` for any.
+    /// Registries to which the package may go; `None` for any registry.
     publish: Option<Vec<String>>,
     dependencies: Vec<Dependency>,
 }
@@ -50,7 +50,7 @@ struct Dependency {
 }
 
 impl Package {
-    /// Name and version, as the package's file and folder have them.
+    /// Name and version, in the form of names of the package's file and folder.
     fn full_name(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Packages that may be published, each behind those it needs.
+/// Packages that may be published, each after the packages that it needs.
 fn published() -> Result<Vec<Package>> {
     #[derive(Deserialize)]
     struct Metadata {

@@ -37,13 +37,13 @@ pub struct Args {
 
 /// Senders that are recorded.
 struct Variant {
-    /// Name of its folder, and for `--only`.
+    /// Name of the variant's folder, and of the variant for `--only`.
     name: &'static str,
     title: &'static str,
     flows: u32,
     congestion_control: &'static str,
     sysctl: Option<(&'static str, &'static str)>,
-    /// Instead of the scenario's.
+    /// Discipline that replaces the scenario's.
     discipline: Option<&'static str>,
 }
 
@@ -130,7 +130,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Records a variant unless it is there, and scores it.
+/// Scores a variant's recording; records first if `kept` is `None`.
 fn figures(lab: &Lab, variant: &Variant, kept: Option<Recording>, out: &Path) -> Result<score::Score> {
     let recording = match kept {
         Some(recording) => recording,

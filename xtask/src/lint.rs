@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::peers::programs::root;
 use crate::steps::{Ended, cargo, each_line, show};
 
-/// Something to look for.
+/// Kind of check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lint {
     Format,
@@ -30,7 +30,7 @@ impl Lint {
         }
     }
 
-    /// Why it cannot be looked at here, and what would help.
+    /// Reason why the lint cannot run here, with the remedy; `None` if the lint can run.
     pub fn missing(self) -> Option<&'static str> {
         let (mut asked, remedy) = match self {
             Self::Format => {

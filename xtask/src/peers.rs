@@ -180,7 +180,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Says on standard error how far it is, and how long it will take.
+/// Progress on standard error: finished runs, and the expected time of the rest.
 struct Progress {
     start: Instant,
     runs: usize,

@@ -29,7 +29,7 @@ pub struct Args {
 /// A line of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Quantity that is measured, with its unit.
+    /// Measured quantity, with unit.
     what: String,
     ours: String,
     /// Name and value of the peer.
@@ -44,11 +44,11 @@ pub struct Row {
 /// Bound on a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
-    /// At least this multiple of the peer's value.
+    /// Least value, in multiples of the peer's value.
     Times(f64),
-    /// A value of at least this.
+    /// Least value.
     Least(f64),
-    /// A value of at most this.
+    /// Greatest value.
     Most(f64),
     /// No bound; the value is shown only.
     None,

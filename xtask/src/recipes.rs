@@ -32,7 +32,7 @@ pub struct Recipe {
     commands: &'static str,
 }
 
-/// The task of this name that is commands of others.
+/// Finds the task with this name, if the task runs commands of others.
 pub fn named(name: &str) -> Option<Recipe> {
     RECIPES.iter().copied().find(|recipe| recipe.name == name && !recipe.commands.is_empty())
 }
@@ -56,14 +56,14 @@ impl Recipe {
     }
 }
 
-/// Where programs are: also what `scripts/setup` unpacks for tests.
+/// Value of `PATH` with the programs that `scripts/setup` unpacks for tests.
 pub fn path(target: &Path) -> Result<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([target.join("tools/usr/bin")]);
     std::env::join_paths(folders).context("PATH")
 }
 
-/// Every task with its sentence, below who needs it.
+/// List of the tasks, each with a sentence, grouped by who needs them.
 pub fn list() -> String {
     let mut text =
         "cargo xtask NAME, words behind NAME reach what it runs; make help lists what most people do\n"
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// At most fifteen targets, and each that only calls a task names one.
+    /// Checks that the Makefile has at most fifteen targets, and that a target names an existing task.
     #[test]
     fn the_makefile_stays_short() {
         let text = std::fs::read_to_string(root().join("Makefile")).unwrap();

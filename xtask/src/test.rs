@@ -76,7 +76,7 @@ pub fn lints(report: &mut Report, lints: &[Lint]) -> Result<()> {
     Ok(())
 }
 
-/// Choice of tests, and of kernels for those in a machine.
+/// Choice of tests, and of the kernels for tests in a machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// Names of packages; none: all.
@@ -146,7 +146,7 @@ fn target_dir() -> std::path::PathBuf {
     root().join(target())
 }
 
-/// Tests the Python package, in an environment of its own.
+/// Job that tests the Python package in an environment of its own.
 fn python() -> Job {
     let mut command = std::process::Command::new("scripts/python-test");
     command.arg("-rsfE").current_dir(root()).env("CARGO_TARGET_DIR", target_dir());

@@ -46,7 +46,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A broken rule, with its place.
+/// Broken rule: file, line and explanation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Broken {
     rule: Rule,

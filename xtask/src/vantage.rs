@@ -80,7 +80,7 @@ const POINTS: [Point; 8] = [
     Point { name: "users, 1 of 5 missing", users_side: true, make: |run| run.users.kept(is_captured) },
 ];
 
-/// Four of five frames, by a hash of their place.
+/// Keeps four of five frames, chosen by a hash of the frame's index.
 fn is_captured(n: usize, _: &Packet) -> bool {
     (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 0xffff > 0xffff / 5
 }

@@ -12,7 +12,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The name of its namespace.
+    /// Name of the side's network namespace.
     pub const fn namespace(self) -> &'static str {
         match self {
             Self::Users => "users",
@@ -45,7 +45,7 @@ pub enum Layer {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
-    /// Nothing.
+    /// No queue.
     None,
     /// A queue discipline of the kernel.
     Kernel(String),
@@ -74,12 +74,12 @@ impl Queue {
         }
     }
 
-    /// Whether a box of ours keeps it.
+    /// Whether the queue is in a box of ours.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Box { .. })
     }
 
-    /// Whether it is TAQ, by any back end.
+    /// Whether the queue is TAQ in a box of ours, with any back end.
     pub fn is_taq(&self) -> bool {
         matches!(self, Self::Box { discipline, .. } if discipline == "taq")
     }

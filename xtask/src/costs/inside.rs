@@ -15,7 +15,7 @@ use super::load::{Burst, Load};
 use super::place::Place;
 use super::spinner::Spinner;
 
-/// Turns that are measured; 94 of them reach each of 3000 connections.
+/// Number of measured turns; 94 turns reach each of 3000 connections.
 const TURNS: usize = 96;
 /// Room for frames that a socket has sent and that wait, bytes.
 const ROOM: usize = 32 << 20;
@@ -37,7 +37,7 @@ pub struct Args {
     out: PathBuf,
 }
 
-/// Measures each case, and writes down what it cost.
+/// Measures each case and writes the figures to a file.
 pub fn run(args: &Args) -> Result<()> {
     let text = std::fs::read_to_string(&args.cases).with_context(|| args.cases.display().to_string())?;
     let cases: Vec<Case> = serde_json::from_str(&text).with_context(|| args.cases.display().to_string())?;
@@ -99,7 +99,7 @@ fn measure(case: &Case, program: &Path, spinner: &Spinner) -> Result<Figure> {
     Ok(Figure { case: case.clone(), data: data.mean(), ack: acks.mean(), packet })
 }
 
-/// Bursts of one side: their packets, and what these cost.
+/// Sums over the bursts of one side: packets, and instructions.
 #[derive(Default)]
 struct Sums {
     packets: u64,
@@ -155,7 +155,7 @@ impl Ends {
         Ok(burst.frames.len() as u64)
     }
 
-    /// Sends a burst, and does not wait until its packets have arrived.
+    /// Sends a burst without waiting for the arrival of its packets.
     pub fn send_at_once(&self, burst: &Burst) -> Result<()> {
         let socket = match burst.from {
             Side::Users => &self.users,
@@ -167,7 +167,7 @@ impl Ends {
     }
 }
 
-/// A packet socket at the end of this side, which hears nothing.
+/// Packet socket at the end of a side, for sending only.
 fn socket_in(side: Side) -> Result<OwnedFd> {
     let open = move || {
         let path = Path::new("/run/netns").join(side.namespace());

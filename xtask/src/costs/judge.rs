@@ -27,9 +27,9 @@ const GOAL: f64 = 1.0;
 /// Origin of figures. Two runs are comparable only if all of it is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// Version of the guest's kernel, as `uname -r` prints it.
+    /// Version of the guest's kernel, as printed by `uname -r`.
     pub kernel: String,
-    /// Version of the compiler, as `rustc --version` prints it.
+    /// Version of the compiler, as printed by `rustc --version`.
     pub rustc: String,
     /// Cargo's profile.
     pub profile: String,
@@ -38,7 +38,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Figures of now, with this kernel and profile.
+    /// Origin of figures that are made now, with a kernel and a profile.
     pub fn now(kernel: &str, profile: &str) -> Result<Self> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let said = Command::new(rustc).arg("--version").output().context("rustc --version")?;
@@ -81,13 +81,13 @@ impl Expected {
         }
     }
 
-    /// Reads a record.
+    /// Reads recorded figures from a file.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         toml::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// Writes it.
+    /// Writes the expected figures to a file.
     pub fn write(&self, path: &Path) -> Result<()> {
         let text = format!(
             "# Instructions a packet, two of data to one acknowledgment, beyond no queue and beyond drop-tail.\n\

@@ -32,7 +32,7 @@ pub struct Burst {
     pub frames: Vec<Vec<u8>>,
 }
 
-/// A TCP connection between its first and its last segment.
+/// TCP connection between its first and its last segment.
 #[derive(Clone, Copy)]
 struct Flow {
     user: Ipv4Addr,
@@ -92,7 +92,7 @@ impl Load {
         [first, second, third]
     }
 
-    /// The two bursts of the next turn: data, and what acknowledges it.
+    /// Two bursts of the next turn: data from servers, and acknowledgments of the data from users.
     pub fn exchange(&mut self) -> [Burst; 2] {
         let turn = self.turn();
         let data = self.burst(Side::Servers, &turn, |flow, header| {

@@ -76,7 +76,7 @@ impl Place {
         Ok(made)
     }
 
-    /// Frames that have come to this side's end.
+    /// Number of frames received at a side's end.
     pub fn arrived(&self, side: Side) -> Result<u64> {
         let said =
             output(Command::new("ip").args(["-n", side.namespace(), "-j", "-s", "link", "show", "end"]))?;

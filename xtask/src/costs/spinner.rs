@@ -40,7 +40,7 @@ struct Moment {
     rounds: u64,
 }
 
-/// Counts idleness while it exists.
+/// Counting of idleness, which a drop of the value ends.
 pub struct Counting<'a> {
     spinner: &'a Spinner,
     last: Moment,

@@ -63,7 +63,7 @@ impl Table {
         &self.0
     }
 
-    /// Cost of the same packets with this queue instead.
+    /// Cost of a packet of `case` with another queue and layer; `None` if that case was not measured.
     fn packet(&self, case: &Case, queue: &Queue, layer: Layer) -> Option<f64> {
         let case = Case { queue: queue.clone(), layer, ..case.clone() };
         self.0.iter().find(|figure| figure.case == case).map(|figure| figure.packet)

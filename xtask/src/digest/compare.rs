@@ -22,7 +22,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the values are those from before.
+    /// Whether the table's values are as before.
     pub const fn is_good(&self) -> bool {
         matches!(self, Self::Equal | Self::Renamed(_))
     }
@@ -40,7 +40,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Every table of either side with what became of it, by name.
+/// Compares the tables of two digests, by name.
 pub fn compare(before: &[Summary], after: &[Summary]) -> BTreeMap<String, Outcome> {
     let by_name = |tables: &[Summary]| -> BTreeMap<String, Summary> {
         tables.iter().map(|t| (canonical(&t.name), t.clone())).collect()

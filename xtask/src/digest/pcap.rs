@@ -7,7 +7,7 @@ use super::table::Builder;
 /// The columns that [`add`] fills.
 pub const COLUMNS: [&str; 2] = ["at", "bytes"];
 
-/// Adds a row for each packet: stamp and lengths, and all its bytes.
+/// Adds a row for each packet of a capture: time stamp, lengths and bytes.
 pub fn add(table: &mut Builder, capture: &[u8]) -> Result<()> {
     ensure!(capture.starts_with(&0xa1b2_3c4d_u32.to_le_bytes()), "no nanosecond pcap");
     ensure!(capture.len() >= 24, "ends inside its header");

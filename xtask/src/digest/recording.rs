@@ -8,7 +8,7 @@ use narrows_units::{Bytes, Ecn, Instant, SeqNum};
 use narrows_wire::capture::Writer;
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-/// The users' addresses, as `--local` wants them.
+/// Prefix of the users' addresses, in the form for `--local`.
 pub const LOCAL: &str = "10.1.0.0/16";
 const USERS: u64 = 300;
 

@@ -80,20 +80,20 @@ const QUESTIONS: [(&str, &str); 12] = [
 pub struct Subject {
     /// The program.
     pub bin: PathBuf,
-    /// The checkout with its `experiments`.
+    /// Folder of the checkout, in which `experiments` lies.
     pub root: PathBuf,
     /// Folder to which the program writes.
     pub work: PathBuf,
-    /// Whether what it wrote stays there once it is digested.
+    /// Whether the program's output stays after its digest.
     pub keep: bool,
 }
 
-/// Tables as they come, and what the program would not do.
+/// Digests so far, and the runs that the program refused.
 #[derive(Default)]
 pub struct Found {
     /// Digests of tables, in the order of the runs.
     pub tables: Vec<Summary>,
-    /// Names of runs.
+    /// Names of runs that the program refused.
     pub refused: Vec<String>,
 }
 
@@ -106,9 +106,9 @@ impl Found {
     }
 }
 
-/// A name and what it is to do.
+/// Named run of the program.
 pub struct Task {
-    /// Begins the names of its tables.
+    /// Name of the run, with which the names of its tables begin.
     pub name: String,
     kind: Kind,
 }
@@ -124,7 +124,7 @@ enum Kind {
     Asked(&'static str),
 }
 
-/// Tasks of a digest, all of them.
+/// All tasks of a digest.
 pub fn tasks(root: &Path, captures: Option<&Path>) -> Result<Vec<Task>> {
     let experiments = root.join("experiments");
     let league = league(&experiments.join("league.toml"))?;
@@ -165,7 +165,7 @@ fn stem(base: &Path, path: &Path) -> String {
     path.strip_prefix(base).unwrap_or(path).with_extension("").display().to_string()
 }
 
-/// Files with this ending at any depth, sorted.
+/// Files below `dir` whose names have this ending, sorted.
 fn files(dir: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| dir.display().to_string())? {
@@ -188,11 +188,11 @@ struct Replay<'a> {
     args: &'a [&'a str],
 }
 
-/// Answer of the program: its output, or why there is none.
+/// Output of the program, or the text of its error.
 type Said = Result<Vec<u8>, String>;
 
 impl Subject {
-    /// Does a task and digests what came of it.
+    /// Does a task and adds the digests of its results to `found`.
     pub fn run(&self, task: &Task, found: &mut Found) -> Result<()> {
         let safe = |c: char| if c.is_ascii_alphanumeric() || "/-_".contains(c) { c } else { '-' };
         let dir = self.work.join(task.name.chars().map(safe).collect::<String>());
@@ -212,7 +212,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Runs the program; what it said stays in `dir` too.
+    /// Runs the program; writes its output to `dir` too.
     fn say(&self, dir: &Path, args: &[&str]) -> Result<Said> {
         let output = Command::new(&self.bin).args(args).stdin(Stdio::null()).output();
         let output = output.with_context(|| format!("starting {}", self.bin.display()))?;

@@ -81,7 +81,7 @@ fn few_points(file: &mut Table) {
     }
 }
 
-/// Lists at any depth, by their dotted keys; ranges as their two ends.
+/// Lists at any depth by dotted key; a range is a list of its two ends.
 fn lists(table: &Table, prefix: &str) -> Vec<(String, Vec<Value>)> {
     let mut found = Vec::new();
     for (key, value) in table {

@@ -18,22 +18,22 @@ pub struct Summary {
     pub name: String,
     /// Number of rows, without the header.
     pub rows: u64,
-    /// Name of each column as it stands, and a hash of its values.
+    /// Name of each column, with a hash of the column's values.
     pub columns: Vec<(String, String)>,
-    /// Hash of the columns' names, as they stand.
+    /// Hash of the columns' names.
     pub header: String,
     /// Hash of the values, in the order of the columns.
     pub values: String,
 }
 
-/// A table while its rows come.
+/// Table whose rows are still being added.
 pub struct Builder {
     columns: Vec<(String, Sha256)>,
     rows: u64,
 }
 
 impl Builder {
-    /// A table of these columns, without rows.
+    /// Makes a table without rows.
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
         let columns = columns.into_iter().map(|name| (name.into(), Sha256::new())).collect();
         Self { columns, rows: 0 }
@@ -44,7 +44,7 @@ impl Builder {
         self.bytes(cells.into_iter().map(canonical))
     }
 
-    /// Adds a row of whatever it may be.
+    /// Adds a row of cells with any bytes.
     pub fn bytes<B: AsRef<[u8]>>(&mut self, cells: impl IntoIterator<Item = B>) -> Result<()> {
         let mut cells = cells.into_iter();
         for (name, hash) in &mut self.columns {
@@ -57,7 +57,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The digest.
+    /// Digest of the rows added so far, under a name.
     pub fn finish(self, name: &str) -> Summary {
         let (mut header, mut values) = (Sha256::new(), Sha256::new());
         let mut columns = Vec::new();
@@ -78,7 +78,7 @@ impl Builder {
 }
 
 impl Summary {
-    /// A CSV file.
+    /// Digest of a CSV file.
     pub fn of_csv(name: &str, path: &Path) -> Result<Self> {
         let read = || path.display().to_string();
         let mut reader = csv::Reader::from_path(path).with_context(read)?;

@@ -29,7 +29,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("newcomers", "new_flows"),
 ];
 
-/// The text in the new words, its settings in one order.
+/// Text in the new words, with settings in one order.
 pub fn canonical(text: &str) -> String {
     if text.parse::<f64>().is_ok() {
         return text.to_owned();

@@ -45,7 +45,7 @@ pub fn possible() -> Result<()> {
     Ok(())
 }
 
-/// The instance; dropping it removes it.
+/// Instance of tracefs; a drop of the value removes the instance.
 pub struct Instance {
     dir: PathBuf,
     guard: Child,
@@ -164,7 +164,7 @@ fn remove_stale(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The process an instance is of, if it is one of ours.
+/// Id of the process that made an instance of ours; `None` for other instances.
 fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }

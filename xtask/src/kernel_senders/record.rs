@@ -104,7 +104,7 @@ impl Lab<'_> {
         Recording::found(folder)?.with_context(|| format!("{} has no recording", folder.display()))
     }
 
-    /// The lab's table goes to a file, its progress to standard error.
+    /// Runs the lab; its table goes to a file, its progress to standard error.
     fn run(&self, variant: &Variant, scenario: &Path, instance: &mut Instance) -> Result<()> {
         let folder = scenario.parent().unwrap_or(Path::new("."));
         let said = folder.join("lab.txt");

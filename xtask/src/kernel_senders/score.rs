@@ -23,7 +23,7 @@ use narrows_wire::capture::Reader;
 use super::record::Recording;
 use super::truth::{self, Resent, Truth, Way, Why};
 
-/// Largest distance between the kernel's event and its packet.
+/// Greatest distance in nanoseconds between an event of the kernel and the event's packet.
 const MATCH_NS: i64 = 2_000_000;
 /// Longest time after a matched packet in which another packet belongs to the same event.
 const SAME_EVENT_NS: i64 = 200_000;
@@ -240,7 +240,7 @@ fn compare(were: &[Resent], seen: &[Resent], confusion: &mut Confusion) {
     rest.for_each(|missed| confusion.count(missed.why, None));
 }
 
-/// When the last packet with data of each way passed.
+/// Time of the last packet with data of each way.
 fn last_data(capture: &Path) -> Result<BTreeMap<Way, i64>> {
     let reading = || format!("reading {}", capture.display());
     let mut reader = Reader::new(File::open(capture).with_context(reading)?).with_context(reading)?;

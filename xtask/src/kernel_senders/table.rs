@@ -11,7 +11,7 @@ use super::truth::Why;
 /// The two causes that the table is about.
 const SHOWN: [Why; 2] = [Why::Timeout, Why::FastRetransmit];
 
-/// A variant's title and its figures.
+/// Title and figures of a variant.
 pub type Line = (&'static str, Score);
 
 /// The table: at the sender how many there were, and how well they are told; behind the link how many are said, as a

@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, ensure};
 const RECOVERY: u8 = 3;
 const LOSS: u8 = 4;
 
-/// Why something was sent again, in the words of `narrows diagnose --json`.
+/// Reason of a retransmission, in the words of `narrows diagnose --json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     Timeout,
@@ -25,7 +25,7 @@ pub enum Why {
     Recovery,
     AfterTimeout,
     Probe,
-    /// Said only.
+    /// Reason not known, which only a diagnosis says.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ pub type Truth = BTreeMap<Way, Vec<Resent>>;
 #[derive(Default)]
 struct State {
     now: u8,
-    /// Cause of the next retransmission, if the state set last decides it.
+    /// Cause of the next retransmission, if the latest state decides the cause.
     mark: Option<Why>,
 }
 
@@ -114,7 +114,7 @@ struct Event {
 enum What {
     Set(u8),
     Resent,
-    /// Nothing left the machine.
+    /// The packet did not leave the machine.
     Failed,
 }
 
@@ -164,7 +164,7 @@ pub fn nanos(seconds: &str) -> Result<i64> {
 mod tests {
     use super::*;
 
-    /// A line of a sender's port 80, as the kernel prints it.
+    /// Line of the kernel's trace about a sender on port 80.
     fn line(at: &str, dport: u16, rest: &str) -> String {
         let name = if rest.starts_with("cong") { "tcp_cong_state_set" } else { "tcp_retransmit_skb" };
         format!(

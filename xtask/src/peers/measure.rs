@@ -33,14 +33,14 @@ pub struct Cost {
     pub rss_kb: i64,
 }
 
-/// A program's output, and its cost.
+/// Output of a program, and the cost of the program.
 #[derive(Serialize, Deserialize)]
 struct Measured {
     cost: Cost,
     text: String,
 }
 
-/// Number of cores this process may use.
+/// Number of cores that this process may use.
 pub fn cores() -> usize {
     sched_getaffinity(Pid::this()).map_or(1, |set| usable(&set).count())
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Samples {
     /// Payload of a full segment, bytes.
     pub payload_bytes: u64,
-    /// When the counters were read, seconds.
+    /// Times at which the counters were read, in seconds.
     pub at_s: Vec<f64>,
     /// Packets that came to the bottleneck's queue.
     pub arrivals: Vec<u64>,

@@ -12,7 +12,7 @@ use super::plan::{Job, Settings, Simulator, style};
 use super::programs::{Program, root, target};
 use super::store::digest;
 
-/// The program, if it can simulate; its results go below `out`.
+/// Program `narrows`, if it can simulate; results go below `out`.
 pub fn program(path: Option<&Path>, out: &Path) -> Result<Program> {
     let path = path.map_or_else(|| target().join("release/narrows"), Path::to_owned);
     let binary = std::fs::read(&path)

@@ -17,7 +17,7 @@ pub enum Simulator {
 }
 
 impl Simulator {
-    /// Name in tables.
+    /// Name of the simulator in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Narrows => "narrows",
@@ -79,7 +79,7 @@ pub enum Case {
     B,
     /// Speed: 10 000 flows, 1 Gbit/s.
     C,
-    /// One flow; the buffer in percent of the bandwidth-delay product.
+    /// Scenario of one flow; the buffer is given in percent of the bandwidth-delay product.
     Buffer(u32),
 }
 
@@ -89,7 +89,7 @@ pub const SHARES: [u32; 5] = [2, 5, 10, 20, 30];
 pub const BUFFERS: [u32; 6] = [5, 10, 25, 50, 75, 100];
 
 impl Case {
-    /// Names it in records: `s1:2`, `a`, `u:50`.
+    /// Name of the case in records: `s1:2`, `a`, `u:50`.
     pub fn id(self) -> String {
         match self {
             Self::Share(kbps) => format!("s1:{kbps}"),
@@ -221,7 +221,7 @@ impl Settings {
         }
     }
 
-    /// Each option and its value, as the scripts take them.
+    /// Options and values, as the scripts take them.
     pub fn pairs(&self) -> Vec<(String, String)> {
         let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(self) else {
             unreachable!("a struct of numbers and a word is an object")

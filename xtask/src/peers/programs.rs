@@ -19,7 +19,7 @@ pub type ToCommand = Box<dyn Fn(&Job) -> Vec<String> + Sync>;
 
 /// A simulator, ready to be called.
 pub struct Program {
-    /// Tells one version of it and of its script from another.
+    /// Digest of the simulator and its script, which differs between versions of either.
     pub digest: String,
     /// Command line of a run.
     pub command: ToCommand,
@@ -34,7 +34,7 @@ fn from_samples(job: &Job, text: &str) -> Result<Metrics> {
     Metrics::of(&samples, job.settings.rate_bps)
 }
 
-/// The workspace.
+/// Folder of the workspace.
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)

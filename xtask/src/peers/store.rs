@@ -15,7 +15,7 @@ use super::plan::{Job, Simulator};
 /// A finished run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Simulator that ran it.
+    /// Simulator of the run.
     pub simulator: Simulator,
     /// Scenario, by [`super::plan::Case::id`].
     pub case: String,

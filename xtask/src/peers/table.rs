@@ -35,7 +35,7 @@ const SPEEDS: [(Case, &str, f64, f64); 3] = [
     (Case::C, "c: 10 000 SACK flows, 1 Gbit/s, 10 s", 30.0, 100.0),
 ];
 
-/// The whole page.
+/// Text of the whole page.
 pub fn markdown(done: &Done, quick: bool) -> String {
     let mut text = String::new();
     if quick {

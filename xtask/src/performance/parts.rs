@@ -13,9 +13,9 @@ pub struct Part {
     pub name: &'static str,
     /// Duration on an idle machine.
     pub takes: &'static str,
-    /// Gives what the benchmark prints; the folder is for its files.
+    /// Runs the benchmark and returns its output; the folder is for the benchmark's files.
     pub run: fn(&Path) -> Result<String>,
-    /// Rows from that.
+    /// Reads rows from the benchmark's output.
     pub read: fn(&str) -> Result<Vec<Row>>,
 }
 
@@ -44,7 +44,7 @@ kind = "long"
 flows = 300
 "#;
 
-/// Runs a program that may write to the terminal; gives what it prints.
+/// Runs a program whose standard error is discarded; returns the standard output.
 fn output(command: &mut Command) -> Result<String> {
     let shown = format!("{command:?}");
     let done = command.stderr(Stdio::null()).output().with_context(|| format!("starting {shown}"))?;

@@ -18,7 +18,7 @@ fn words<'a>(text: &'a str, begin: &str) -> Result<Vec<&'a str>> {
     Ok(line.split_whitespace().collect())
 }
 
-/// Ours alone, against a bound of its own.
+/// Row of ours without a peer, against a bound of our own.
 fn alone(what: impl Into<String>, value: f64, digits: usize, bound: Bound) -> Row {
     Row {
         what: what.into(),
@@ -149,7 +149,7 @@ pub fn live_box(text: &str) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The bench `read` of the diagnosis, and what its peers took.
+/// Rows of the diagnosis bench `read`, and of its peers.
 pub fn diagnose(text: &str) -> Result<Vec<Row>> {
     let lines = text.lines().filter(|l| l.ends_with("M packets/s"));
     let (packets, rate) = lines

@@ -12,11 +12,11 @@ struct Limits<Q> {
     inner: Q,
     places: usize,
     buckets: usize,
-    /// Packets of each flow, which has a bucket of its own.
+    /// Packets of each flow; each flow has a bucket of its own.
     waiting: [usize; FLOWS.len()],
 }
 
-/// The flow of a packet of these arrivals.
+/// Flow of a packet among the arrivals.
 fn flow(r: &Record) -> usize {
     (r.id & 0xff) as usize
 }

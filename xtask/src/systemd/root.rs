@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 use narrows_machine::{Kernel, Root};
 
-/// What a small router has, and what the trial needs: Python for downloads.
+/// Packages of a small router, and Python, which the trial needs for downloads.
 const PACKAGES: &str = "systemd,systemd-sysv,udev,dbus,iproute2,nftables,iputils-ping,ethtool,kmod,ifupdown,apparmor,\
                         procps,python3-minimal";
 /// Room beside the files, for packages and logs.
@@ -15,9 +15,9 @@ const ROOM: u64 = 256 << 20;
 /// Hours pass on the machine, in which apt would begin to look for news by itself, with dpkg's lock in its hand.
 const MASKED: [&str; 3] = ["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer"];
 
-/// What is put into the folder beside Debian.
+/// File put into the folder beside Debian's.
 pub struct Extra {
-    /// Where it lies inside.
+    /// Path of the file inside the folder.
     pub path: PathBuf,
     pub content: Vec<u8>,
 }
@@ -81,7 +81,7 @@ fn tree(place: &Path, suite: &str, more: &str) -> anyhow::Result<PathBuf> {
     Ok(tree)
 }
 
-/// Where this machine gets packages of that suite, if it does.
+/// Address from which this machine gets packages of a suite; `None` if apt has none.
 fn mirror(suite: &str) -> Option<String> {
     let said = Command::new("apt-get")
         .args(["indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"])

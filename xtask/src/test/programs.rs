@@ -13,14 +13,14 @@ use crate::steps::{Ended, cargo, each_line, show};
 pub struct Program {
     /// Name of the package, without the common prefix.
     package: String,
-    /// Whether it tests from outside: `tests/it`.
+    /// Whether the program tests the package from outside, as `tests/it` does.
     outside: bool,
     file: PathBuf,
-    /// Folder of the package, in which its tests run.
+    /// Folder of the package, in which the tests run.
     folder: PathBuf,
 }
 
-/// A line of cargo's, as far as it matters here.
+/// Fields that are used of a line in cargo's output.
 #[derive(Deserialize)]
 struct Line {
     reason: String,
@@ -56,7 +56,7 @@ impl Program {
         &self.package
     }
 
-    /// Whether it tests from outside.
+    /// Whether the program tests the package from outside.
     pub fn is_outside(&self) -> bool {
         self.outside
     }
@@ -66,7 +66,7 @@ impl Program {
         &self.file
     }
 
-    /// The command that runs it.
+    /// Command that runs the program.
     pub fn command(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.file);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
@@ -84,7 +84,7 @@ impl Program {
     }
 }
 
-/// A package is called as its folder is.
+/// Name of a package, which is the name of its folder.
 fn package(folder: &Path) -> Option<String> {
     Some(folder.file_name()?.to_str()?.to_owned())
 }
@@ -117,7 +117,7 @@ pub fn build(selection: &[String], wanted: &[&str]) -> Result<(Vec<Program>, End
 mod tests {
     use super::*;
 
-    /// As cargo 1.95 prints it, shortened.
+    /// Line in the form of cargo 1.95, shortened.
     #[test]
     fn programs_are_found_among_artifacts() {
         let line = |kind: &str, test: bool, executable: &str| {

@@ -14,9 +14,9 @@ pub struct Report {
     /// Tests that libtest and pytest call passed.
     ok: usize,
     failed: Vec<String>,
-    /// Skipped tests, known as such by their runner: reason and name.
+    /// Skipped tests that the runner reports as skipped: reason and name.
     ignored: Vec<(String, String)>,
-    /// Skipped tests that their runner counts as passed: reason and name.
+    /// Skipped tests that the runner counts as passed: reason and name.
     skipped: BTreeSet<(String, String)>,
     /// Parts left out of tests that ran: reason and part.
     parts: BTreeSet<(String, String)>,
@@ -63,7 +63,7 @@ impl Report {
         if success && told { text } else { shortened(said) + &text }
     }
 
-    /// Takes how a lint went that was looked for; it counts as a test.
+    /// Counts a lint as a test that passed or failed.
     pub fn lint(&mut self, name: &str, success: bool) {
         if success {
             self.ok += 1;
@@ -72,7 +72,7 @@ impl Report {
         }
     }
 
-    /// Something that could not be looked at here, and why.
+    /// Notes a check that is impossible here, and the reason.
     pub fn missing(&mut self, name: &str, why: &str) {
         self.ignored.push((why.to_owned(), name.to_owned()));
     }
@@ -112,7 +112,7 @@ impl Report {
         self.failed.len()
     }
 
-    /// Takes the lines that tests wrote when they were skipped.
+    /// Reads the reasons that tests wrote when the tests were skipped.
     pub fn skips(&mut self, text: &str) {
         for line in text.lines() {
             if let Some((test, why)) = line.strip_prefix(WHOLE).and_then(|rest| rest.split_once(": ")) {
@@ -147,7 +147,7 @@ impl Report {
     }
 }
 
-/// A heading, and below each reason its names.
+/// Adds a heading, and below each reason the names of tests with that reason.
 fn by_reason(text: &mut String, heading: &str, of: &[&(String, String)]) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (why, name) in of {
@@ -184,7 +184,7 @@ fn count(text: &str, what: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// As libtest prints it: one fails, one is ignored.
+    /// Output in the form of libtest: one test fails, one is ignored.
     const UNITS: &str = "
 running 3 tests
 test rate::tests::a ... ok
@@ -205,7 +205,7 @@ test y ... ok
 
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s
 ";
-    /// As cargo prints it for two packages.
+    /// Output in the form of cargo for two packages.
     const EXAMPLES: &str = "   Doc-tests narrows_units
 
 running 1 test

@@ -8,7 +8,7 @@ use super::{Broken, Rule, is_code};
 const README_LINES: usize = 120;
 /// Words that are explained because no RFC, paper or kernel source explains them.
 const GLOSSARY: usize = 40;
-/// Notes to oneself. In two halves, or this file would hold them.
+/// Marks of notes to oneself, cut in two so that this file does not hold any.
 const NOTES: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
 /// Rules that a file breaks by itself.

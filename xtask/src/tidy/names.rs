@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Broken, Rule};
 
-/// Names that stand for more than one type, each with its reason.
+/// Names of more than one type, each with the reason why the name repeats.
 const SHARED: [(&str, &str); 13] = [
     ("Config", "conventional: of the discipline or the transport in whose module it stands"),
     ("Error", "conventional: of its crate"),
@@ -24,7 +24,7 @@ const SHARED: [(&str, &str); 13] = [
 
 const KINDS: [&str; 5] = ["struct ", "enum ", "trait ", "type ", "union "];
 
-/// A type: its name, and where it stands.
+/// Name of a type, and the place where the type stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Defined {
     name: String,
@@ -122,7 +122,7 @@ mod tests {
         all.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
     }
 
-    /// Findings on names, without those about names that may repeat.
+    /// Findings on names, without findings about names that may repeat.
     fn told(all: &[(&str, &str)]) -> Vec<(String, usize)> {
         let own = all_but_unused(&files(all));
         own.into_iter().map(|b| (b.path, b.line)).collect()

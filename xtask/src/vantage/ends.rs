@@ -19,7 +19,7 @@ pub const fn is_server(port: u16) -> bool {
     matches!(port, 80 | 443 | 8000..=8999)
 }
 
-/// A packet, and when it passed, nanoseconds since 1970.
+/// Packet of a capture, and the time of its passage in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     pub at_ns: i64,
@@ -29,7 +29,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// The server sent it.
+    /// Whether the server sent the packet.
     pub fn is_from_server(&self) -> bool {
         is_server(self.header.key.sport)
     }
@@ -56,7 +56,7 @@ pub struct End {
 }
 
 impl End {
-    /// Reads a capture.
+    /// Reads a capture from a file.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -108,18 +108,18 @@ impl End {
         Self::of(all)
     }
 
-    /// The capture as if the hosts did not count their packets.
+    /// Copy of the capture without the IP identification of packets.
     pub fn without_identification(&self) -> Self {
         let plain = |p: &Packet| Packet { header: Header { ident: None, ..p.header }, ..*p };
         Self::of(self.all.iter().map(plain).collect())
     }
 
-    /// The capture without some of its packets.
+    /// Copy of the capture with the packets for which `keep` is true.
     pub fn kept(&self, keep: impl Fn(usize, &Packet) -> bool) -> Self {
         Self::of(self.all.iter().enumerate().filter(|(n, p)| keep(*n, p)).map(|(_, p)| *p).collect())
     }
 
-    /// When the first packet passed.
+    /// Time at which the first packet passed, in nanoseconds since 1970.
     pub fn origin_ns(&self) -> i64 {
         self.all.first().map_or(0, |p| p.at_ns)
     }

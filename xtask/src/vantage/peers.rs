@@ -7,7 +7,7 @@ use std::process::Command;
 use super::score::Score;
 use super::truth::Why;
 
-/// Findings of a program in one capture; `None` if it is not installed.
+/// Findings of a program in one capture; a field of an absent program is `None`.
 pub struct Said {
     pub name: String,
     pub score: Score,

@@ -16,7 +16,7 @@ use super::truth::{Run, Silence, Truth, Why};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     Why(Why),
-    /// The receiver's window: no reason that this lab makes.
+    /// Receiver's window, which causes no silence in this lab.
     Window,
     Unknown,
 }
@@ -247,7 +247,7 @@ impl Point<'_> {
         (una.before(tcp.seq)).then(|| self.run.of_hole(&hole)).flatten()
     }
 
-    /// A handshake is lost where its SYN or its SYN-ACK is.
+    /// Whether a told place of a lost handshake is the place where the SYN or the SYN-ACK was lost.
     fn handshake_place(&self, place: Place, truth: &Truth) -> Option<bool> {
         let (syn, answer) = (truth.lost.server, truth.lost.users);
         // Seen from the users' side the bottleneck is between here and the server for both.
@@ -261,7 +261,7 @@ impl Point<'_> {
         }
     }
 
-    /// The lowest byte that was under way before this acknowledgment passed.
+    /// Lowest byte that was under way before the acknowledgment passed.
     fn awaited(&self, frame: u64, last: &Packet) -> Option<SeqNum> {
         let tcp = last.header.tcp?;
         let una = self.acknowledged(frame, &last.header.key)?;

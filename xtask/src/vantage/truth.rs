@@ -22,9 +22,9 @@ pub enum Why {
     Application,
     /// The user's application asked for nothing.
     Idle,
-    /// Packets were lost, and their repair took that long.
+    /// Packets were lost, and the repair took this time.
     Loss,
-    /// Packets waited on the way, or their acknowledgments.
+    /// Packets or acknowledgments waited on the way.
     Waiting,
 }
 
@@ -62,7 +62,7 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// The reason for most of it; `None` if none has any time.
+    /// Reason for most of the silence; `None` if no reason has any time.
     pub fn why(&self) -> Option<Why> {
         let most = Why::ALL.into_iter().max_by_key(|why| self.parts_ns[*why as usize])?;
         (self.parts_ns[most as usize] > 0).then_some(most)
@@ -86,7 +86,7 @@ struct Pause {
     to_ns: i64,
 }
 
-/// The two ends of a run, and the pauses of its server.
+/// Captures at both ends of a run, and the server's pauses.
 pub struct Run {
     pub server: End,
     pub users: End,
@@ -97,7 +97,7 @@ pub struct Run {
 #[derive(Clone, Copy, Debug)]
 pub struct Silence {
     pub from_ns: i64,
-    /// The packet that ended it, as the point of capture has it.
+    /// Packet that ended the silence, as seen at the point of capture.
     pub last: Packet,
     /// The server's data stood still; else the user's.
     pub of_server: bool,
@@ -122,7 +122,7 @@ impl Run {
         Ok(Self { server: End::read(server)?, users: End::read(users)?, pauses: by_peer })
     }
 
-    /// Time between these two in which the application let this user wait.
+    /// Time between two points, in nanoseconds, in which the application let a user wait.
     fn paused_ns(&self, user: SocketAddr, from_ns: i64, to_ns: i64) -> i64 {
         let overlap = |p: &Pause| (p.to_ns.min(to_ns) - p.from_ns.max(from_ns)).max(0);
         self.pauses.get(&user).into_iter().flatten().map(overlap).sum()
@@ -307,16 +307,16 @@ struct Asked {
     came_ns: i64,
 }
 
-/// A silence cut into parts from its beginning on.
+/// Parts of a silence, cut from the begin on.
 struct Parts {
     at_ns: i64,
-    /// End of the silence: what comes later is no part of it.
+    /// Time at which the silence ends; later events are no part of the silence.
     end_ns: i64,
     parts_ns: [i64; 4],
 }
 
 impl Parts {
-    /// The application let the user wait for so long of the time that follows.
+    /// Counts the next `paused_ns` nanoseconds as a pause of the application.
     fn paused(&mut self, paused_ns: i64) {
         self.parts_ns[Why::Application as usize] += paused_ns;
         self.at_ns += paused_ns;
