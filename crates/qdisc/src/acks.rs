@@ -15,13 +15,13 @@ use narrows_flow::MOST_UNDER_WAY;
 use narrows_units::SeqNum;
 use narrows_wire::{Flags, Header, TcpHeader};
 
-/// The TCP header, if it is a plain acknowledgment.
+/// The TCP header of a packet that is a plain acknowledgment; `None` for other packets.
 fn plain(h: &Header) -> Option<&TcpHeader> {
     let bare = |t: &&TcpHeader| !t.beyond && t.mss.is_none() && t.window_scale.is_none();
     h.tcp.as_ref().filter(|t| !h.fragment && t.is_pure_ack() && t.flags == Flags::ACK).filter(bare)
 }
 
-/// Whether it may make others superfluous: any plain acknowledgment, with SACK blocks or without.
+/// Whether a packet may make others superfluous: any plain acknowledgment, with SACK blocks or without.
 pub fn replaces(h: &Header) -> bool {
     plain(h).is_some()
 }

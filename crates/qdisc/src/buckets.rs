@@ -58,8 +58,8 @@ impl Buckets {
         self.of(&FlowKey::new(host, host, 0, 0, narrows_wire::Proto(0)))
     }
 
-    /// Changes the hash if its time is over: then `true`, and whatever waits belongs where [`Buckets::of`] says now.
-    /// To be asked on arrivals only: a driver that also polls must not move the change.
+    /// Changes the hash if the hash's time is over: then `true`, and whatever waits belongs where [`Buckets::of`] says
+    /// now. To be asked on arrivals only: a driver that also polls must not move the change.
     pub fn changed(&mut self, now: Instant) -> bool {
         let Some(every) = self.every else { return false };
         let due = *self.change_at.get_or_insert(now + every);

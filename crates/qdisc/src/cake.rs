@@ -43,7 +43,7 @@ use crate::{
 };
 /// Packets of a long queue that are looked at for superfluous acknowledgments.
 const SCAN: usize = 64;
-/// A delay of fewer packets' time than this is not CoDel's fault.
+/// Packets of the link's time; CoDel does not act on a delay shorter than they take.
 const LEAST_PACKETS: u64 = 4;
 
 /// Set that a queue belongs to.
@@ -51,13 +51,13 @@ const LEAST_PACKETS: u64 = 4;
 enum Set {
     /// Queue in no list.
     None,
-    /// Has not used up its first turn: goes first.
+    /// Queue that has not used up its first turn: it goes first.
     Sparse,
-    /// Has used it up and is empty: in debt, but no burden to its hosts.
+    /// Queue that has used up its first turn and is empty: in debt, but no burden to its hosts.
     Waiting,
-    /// Served round robin.
+    /// Queue served round robin.
     Bulk,
-    /// Was found empty before COBALT had come to rest: keeps its place until then.
+    /// Queue found empty before COBALT had come to rest: keeps its place until then.
     Decaying,
 }
 
@@ -66,16 +66,16 @@ enum Set {
 #[repr(align(64))]
 struct CakeFlow {
     queue: Queue,
-    /// Bytes it may still send in this turn.
+    /// Bytes that the flow may still send in this turn.
     deficit: i32,
     src: u16,
     dst: u16,
     set: Set,
-    /// Holds packets of flows without a place of their own.
+    /// Whether the queue holds packets of flows without a queue of their own.
     guests: bool,
     /// Unless it is sparse: how many rounds after `credited` it is in the list of.
     away: u16,
-    /// The last round whose credit it has, and the sums of its parts then.
+    /// The last round whose credit the flow has, and the sums of its hosts' parts then.
     credited: u32,
     sums: Parts,
     cobalt: Cobalt,

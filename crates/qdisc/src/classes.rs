@@ -56,7 +56,7 @@ pub struct Classes<P> {
     scheduler: Scheduler,
     rooms: [usize; 2],
     room: usize,
-    /// The threshold in packets as it is now.
+    /// The threshold in packets at present.
     packets: u32,
     share: Ppm,
     reds: Option<Reds>,
@@ -109,7 +109,7 @@ impl<P: Packet> Classes<P> {
         self.set_share(self.share);
     }
 
-    /// Keeps what was learned by measurement, if it is still to be measured.
+    /// Keeps the threshold and the split that were learned by measurement, if they are still to be measured.
     fn keep_learned(&mut self, config: &Config, link: &ShaperConfig) {
         // Another edge makes other classes.
         let same = config.edge == self.config.edge;
@@ -169,7 +169,7 @@ impl<P: Packet> Classes<P> {
         at
     }
 
-    /// Takes note of a packet and gives the class its flow is due in.
+    /// Records a packet of a flow and returns the class that the flow is due in.
     fn classify(&mut self, at: u32, header: &Header, now: Instant, ms: Millis) -> u8 {
         let record = &mut self.records.all[at as usize];
         let before = core::mem::replace(&mut record.seen, ms);
@@ -232,7 +232,7 @@ impl<P: Packet> Classes<P> {
         fits
     }
 
-    /// Decision of RED on an arrival in `class`, by the queue it finds.
+    /// Decision of RED on an arrival in `class`, by the length of the queue of `class`.
     fn decide(&mut self, now: Instant, class: usize) -> Call {
         let queue = self.store.backlog(class).packets;
         self.reds.as_mut().map_or(Call::Pass, |reds| reds.decide(now, class, queue))
@@ -253,7 +253,7 @@ impl<P: Packet> Classes<P> {
         [self.store.first_len(0), self.store.first_len(1)]
     }
 
-    /// Whether packets make the difference, and this is the class they end.
+    /// Whether `class` is the short class and a threshold in packets ends a flow's stay there.
     fn has_threshold(&self, class: usize) -> bool {
         class == 0
             && self.config.edge == ClassifiedBy::Lifetime

@@ -60,7 +60,7 @@ keys! {
     ecn: Choice(), "mark ECN-capable packets instead of dropping them";
 }
 
-/// A target above its interval is never reached by what it is to control.
+/// Checks that the target is below the interval: control never reaches a target above the interval.
 pub fn check_times(target: Duration, interval: Duration) -> Result<(), SettingError> {
     if target < interval {
         return Ok(());

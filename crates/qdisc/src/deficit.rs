@@ -45,10 +45,10 @@ pub enum Carry {
 pub struct Turn {
     #[cfg_attr(feature = "handover", serde(skip))]
     links: Links,
-    /// Bytes it may send in this round; negative: a debt.
+    /// Bytes that the member may send in this round; negative: a debt.
     #[cfg_attr(feature = "handover", serde(skip))]
     pub deficit: i32,
-    /// Bytes it may send before the old members.
+    /// Bytes that the member may send before the old members.
     pub credit: i32,
     /// The latest time to serve a new member, as a count of packets of old ones ([`NewFlows::due`]).
     #[cfg_attr(feature = "handover", serde(skip))]
@@ -63,7 +63,7 @@ impl Turn {
         Self { links: Links::NONE, deficit: 0, credit, due: 0, place: Place::Idle }
     }
 
-    /// The list it stands in, or will again ([`DeficitScheduler::suspend`]).
+    /// The list that the member stands in, or returns to ([`DeficitScheduler::suspend`]).
     pub const fn place(&self) -> Place {
         self.place
     }
@@ -73,7 +73,7 @@ impl Turn {
         self.place = Place::Idle;
     }
 
-    /// The member becomes another one, and keeps its place in the list.
+    /// Gives the place in the list to a new member with `credit`.
     pub const fn restart(&mut self, credit: i32) {
         *self = Self { links: self.links, place: self.place, ..Self::with_credit(credit) };
     }
@@ -90,7 +90,7 @@ impl Turn {
 #[derive(Debug)]
 pub enum Service {}
 
-/// A record that can be scheduled. [`member!`] implements it.
+/// A record that can be scheduled. The macro [`member!`] implements this trait.
 pub trait Member: Linked<Service> {
     fn turn(&self) -> &Turn;
     fn turn_mut(&mut self) -> &mut Turn;
@@ -198,19 +198,19 @@ impl DeficitScheduler {
         self.join(members, at, place);
     }
 
-    /// Takes a member out of its list.
+    /// Takes a member out of the list that the member stands in.
     pub fn leave<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
         let place = core::mem::take(&mut members.at_mut(at).turn_mut().place);
         self.list(place).remove(members, at);
     }
 
-    /// Takes a member out of its list until [`Self::resume`].
+    /// Takes a member out of the list that the member stands in, until [`Self::resume`].
     pub fn suspend<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
         let place = members.at(at).turn().place;
         self.list(place).remove(members, at);
     }
 
-    /// Puts a member behind the others of the list that it was taken from.
+    /// Puts a suspended member at the end of the list that the member was taken from.
     pub fn resume<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
         let place = members.at(at).turn().place;
         self.list(place).push_back(members, at);
@@ -312,7 +312,7 @@ impl DeficitScheduler {
         }
     }
 
-    /// Ends the turn of a member: it goes behind the others of its list.
+    /// Ends the turn of a member: the member goes to the end of its list.
     pub fn pass<M: Member>(&mut self, members: &mut (impl Arena<Item = M> + ?Sized), at: u32) {
         let place = members.at(at).turn().place;
         self.list(place).move_to_back(members, at);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     impl Queue {
-        /// Flows with these places, credits and deficits.
+        /// Makes flows with the given places, credits and deficits.
         fn new(carry: Carry, flows: &[(Place, i32, i32)]) -> Self {
             let share = NewShare::new(Rate::from_kbps(600), Ppm::ONE);
             let mut q = Self {

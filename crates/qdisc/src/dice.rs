@@ -14,7 +14,7 @@ pub struct Dice(u64);
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Dice {
-    /// The sequence of this seed.
+    /// The sequence of random numbers that `seed` gives.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -35,7 +35,7 @@ impl Dice {
         ((self.roll() as u128 * n as u128) >> 64) as u64
     }
 
-    /// True with this probability.
+    /// True with probability `p`.
     pub const fn chance(&mut self, p: Ppm) -> bool {
         self.below(Ppm::ONE.0 as u64) < p.0 as u64
     }

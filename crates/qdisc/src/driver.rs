@@ -47,9 +47,9 @@ impl Direction {
 /// Fate of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<P> {
-    /// A packet goes on its way in this direction.
+    /// A packet leaves the box in the direction given.
     Send(Direction, P),
-    /// The discipline of this direction decided something else.
+    /// The discipline of the direction given decided other than to send a packet.
     Verdict(Direction, Verdict<P>),
 }
 
@@ -61,7 +61,7 @@ pub struct Driver<P, Q> {
 }
 
 impl<P: Packet, Q: Discipline<P>> Driver<P, Q> {
-    /// A box with these disciplines.
+    /// A box with one discipline for each direction.
     #[must_use]
     pub const fn new(down: Q, up: Q) -> Self {
         Self { disciplines: [down, up], verdicts: Vec::new() }

@@ -30,12 +30,12 @@ use crate::{
 /// Owner of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queues {
-    /// Each flow.
+    /// A queue for each flow.
     #[default]
     Flow,
-    /// Each bucket of a hash over flows.
+    /// A queue for each bucket of a hash over flows.
     Hash,
-    /// Each flow; but the link is shared between users first.
+    /// A queue for each flow; the link is shared between users first.
     User,
 }
 choices!(Queues: "flow" => Flow, "hash" => Hash, "user" => User);

@@ -74,7 +74,7 @@ impl Average {
         true
     }
 
-    /// The link will be free at `at` of what was handed to it so far.
+    /// Takes note that the link will be free at `at` of all packets handed to the link so far.
     pub const fn sent_at(&mut self, at: Instant) {
         self.idle_from = at;
     }
@@ -85,7 +85,7 @@ const fn times(value: u64, p: u64) -> u64 {
     ((value as u128 * p as u128) >> 32) as u64
 }
 
-/// p^m by squaring; the paper takes it from a table.
+/// p^m by squaring; the paper takes the power from a table.
 const fn power(mut p: u64, mut m: u64) -> u64 {
     let mut result = ONE;
     while m > 0 && result > 0 {
@@ -101,15 +101,15 @@ const fn power(mut p: u64, mut m: u64) -> u64 {
 /// Decision of the curve on an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Let it in.
+    /// Let the arrival in.
     Pass,
-    /// Tell its sender, by a mark if it understands marks.
+    /// Tell the arrival's sender: mark an ECN-capable packet, drop another.
     Early,
     /// The average is above every threshold.
     Above,
 }
 
-/// The thresholds and slopes of a curve, in whole units of its average.
+/// The thresholds and slopes of a curve, in whole units of the curve's average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// Average below which nothing is dropped.

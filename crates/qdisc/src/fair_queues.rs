@@ -55,7 +55,7 @@ impl<P: Packet> FairQueues<P> {
         }
     }
 
-    /// The hash is another: what waits moves to where it belongs now.
+    /// Moves every waiting packet to the lane that the new hash gives.
     #[cold]
     fn rehash(&mut self) {
         for waiting in self.lanes.drain() {
@@ -102,7 +102,7 @@ impl<P: Packet> FairQueues<P> {
         lane
     }
 
-    /// A packet of this lane has gone.
+    /// Takes note that a packet of `lane` has gone.
     #[inline(always)]
     pub fn left(&mut self, lane: usize) {
         let empty = self.lanes.backlog_of(lane).packets == 0;

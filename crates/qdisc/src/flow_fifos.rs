@@ -42,7 +42,7 @@ impl<P: Packet> FlowFifos<P> {
         self.bytes[flow] += len.get();
     }
 
-    /// Takes the first packet of a flow, with the time at which it came.
+    /// Takes the first packet of a flow, with the time at which the packet came.
     #[inline(always)]
     pub fn pop(&mut self, flow: usize, queue: &mut Queue) -> Option<(Instant, P)> {
         let (since, packet) = self.packets.pop_front(queue)?;
@@ -62,7 +62,7 @@ impl<P: Packet> FlowFifos<P> {
         self.bytes[flow] -= len.get();
     }
 
-    /// A flow's packets from the front, with their indices.
+    /// A flow's packets from the front, with the packets' indices.
     pub fn iter(&self, queue: &Queue) -> impl Iterator<Item = (u32, &P)> {
         self.packets.iter(queue).map(|(at, (_, packet))| (at, packet))
     }
@@ -98,7 +98,7 @@ impl<P: Packet> FlowFifos<P> {
         }
     }
 
-    /// A class made of the flows with these queues.
+    /// A class of reports made of the flows with the queues given.
     fn class<'a>(&self, name: &'static str, queues: impl Iterator<Item = &'a Queue>) -> ClassReport {
         let mut class = ClassReport { name: name.into(), ..ClassReport::default() };
         for queue in queues.filter(|queue| !queue.is_empty()) {

@@ -42,7 +42,7 @@ impl FlowSizes {
     pub const fn known(&self) -> usize {
         self.known
     }
-    /// Flows forgotten before their time.
+    /// Flows forgotten before they had been silent for the time set.
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -52,7 +52,7 @@ impl FlowSizes {
         self.idle = idle;
     }
 
-    /// Packets of this flow so far, this one included if `counts`.
+    /// Packets of the flow so far, the present one included if `counts`.
     pub fn count(&mut self, now: Instant, key: &FlowKey, counts: bool) -> u32 {
         let hash = key.hash(self.seed);
         let tag = hash.max(1);
@@ -79,7 +79,7 @@ impl FlowSizes {
         e.packets
     }
 
-    /// The flow has ended: its ports may be used again at once.
+    /// Forgets a flow that has ended: the flow's ports may be used again at once.
     pub fn forget(&mut self, key: &FlowKey) {
         let hash = key.hash(self.seed);
         let at = ((u128::from(hash) * self.groups.len() as u128) >> 64) as usize;

@@ -59,7 +59,7 @@ impl Classifier {
 #[derive(Clone, Debug)]
 struct LaneHolder {
     key: FlowKey,
-    /// The next lane of its bucket.
+    /// The next lane of the same bucket.
     next: u32,
 }
 

@@ -51,7 +51,7 @@ use crate::{
     Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Spec, Verdicts,
 };
 
-/// Bytes of a full packet: the link's time for it is the unit of spans.
+/// Bytes of a full packet: the link's time for a full packet is the unit of spans.
 const PACKET: u64 = 1500;
 
 /// Change of the rate, in hundredths, that the discipline is told, and the shortest time between two changes.
@@ -140,7 +140,7 @@ impl<P, Q> Follow<P, Q> {
         &mut self.inner
     }
 
-    /// Gives the discipline back, with all that waits in it.
+    /// Returns the discipline, with all packets that wait in the discipline.
     #[must_use]
     pub fn into_inner(self) -> Q {
         self.inner

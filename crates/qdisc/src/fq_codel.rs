@@ -37,7 +37,7 @@ use crate::{
     Qdisc, Reason, Report, SettingError, Settings, ShaperConfig, Verdicts,
 };
 
-/// Queue that CoDel leaves alone if no more than one packet of it waits.
+/// Queue that CoDel leaves alone while at most one packet waits in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spare {
     /// The flow's own queue.
@@ -76,7 +76,7 @@ pub struct FqCodelConfig {
     pub scale: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Queue that CoDel leaves alone if no more than one packet of it waits.
+    /// Queue that CoDel leaves alone while at most one packet waits in the queue.
     pub spare: Spare,
     /// Among whom the link is shared.
     pub share: FlowsOrUsers,
@@ -161,7 +161,7 @@ member!(FqCodelFlow: turn);
 
 const _: () = assert!(size_of::<FqCodelFlow>() == 64);
 
-/// Empty queues leave their lists. A turn would have found them so.
+/// Takes all queues, which are empty, out of their lists, as a turn of each would.
 fn retire(lists: &mut DeficitScheduler, flows: &mut Vec<FqCodelFlow>) {
     while let Some(at) = lists.anybody() {
         lists.leave(flows, at);
@@ -215,7 +215,7 @@ impl<P: Packet> FqCodel<P> {
         Some(popped)
     }
 
-    /// All queues are empty and leave their lists.
+    /// Takes all queues, which are empty, out of their lists.
     fn retire(&mut self) {
         match &mut self.by_user {
             Some(by) => by.retire(&mut self.flows),
@@ -245,7 +245,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// CoDel on one queue: its next packet, if it has any left.
+    /// Runs CoDel on a queue and returns the queue's next packet, if any is left.
     fn serve(&mut self, at: usize, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         let mut before = Before::Nothing;
         loop {
@@ -281,7 +281,7 @@ impl<P: Packet> FqCodel<P> {
         lists.join(&mut self.flows, at as u32, Place::New);
     }
 
-    /// The lists of the link, or of one user, and the flows in them.
+    /// The lists of `user`, or of the link, and all flows.
     fn lists(&mut self, user: Option<u32>) -> (&mut DeficitScheduler, &mut Vec<FqCodelFlow>) {
         let lists = match (&mut self.by_user, user) {
             (Some(by), Some(user)) => &mut by.users.at_mut(user).lists,
@@ -318,7 +318,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// The next packet, of the user whose turn it is.
+    /// The next packet of the user whose turn is next.
     fn next_by_user(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
         while self.packets.backlog().packets > 0 {
             let quantum = self.terms().quantum;

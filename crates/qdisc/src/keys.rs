@@ -12,7 +12,7 @@ use crate::ShaperConfig;
 pub struct Ppm(pub u32);
 
 impl Ppm {
-    /// One: all of it.
+    /// A share of one: the whole.
     pub const ONE: Self = Self(1_000_000);
 
     /// This share of `n`, rounded down.
@@ -38,7 +38,7 @@ impl fmt::Display for Ppm {
 pub enum Buffer {
     /// A multiple of what the link sends in one round-trip time, in thousandths.
     Rtts(u32),
-    /// This many packets.
+    /// A buffer of the number of packets given.
     Packets(u32),
 }
 

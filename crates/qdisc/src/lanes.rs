@@ -17,7 +17,7 @@ use crate::{Backlog, Counters, Packet, Reason, Verdicts};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     Packets,
-    /// Bytes, in steps of this many.
+    /// Bytes, in steps of as many bytes as given.
     Bytes(u64),
 }
 
@@ -33,10 +33,10 @@ linked!(<P> Queued<P>, (): links);
 struct Lane {
     queue: List,
     backlog: Backlog,
-    /// Which list by length it is in; 0 if empty.
+    /// Place of the lane's list among the lists by length; 0 if the lane is empty.
     step: usize,
     turn: Turn,
-    /// Number of the round it takes part in.
+    /// Number of the round that the lane takes part in.
     round: u32,
 }
 
@@ -62,7 +62,7 @@ pub struct Lanes<P> {
     quantum: i32,
     measure: Measure,
     by_length: Vec<Links>,
-    /// The lanes of each step; who came to it last stands first.
+    /// The lanes of each step; the lane that came to a step last stands first.
     lengths: Vec<List>,
     /// No lane is in a higher step.
     top: usize,
@@ -137,7 +137,7 @@ impl<P: Packet> Lanes<P> {
     pub fn deficit(&self, lane: usize) -> i32 {
         self.lanes[lane].turn.deficit
     }
-    /// Ends the turn of a lane whatever it has left: it is served again after all others of its round.
+    /// Ends the turn of a lane whatever credit is left: the lane is served again after all others of the lane's round.
     pub fn end_turn(&mut self, lane: usize) {
         let round = self.lanes[lane].round as usize;
         self.rounds[round].pass(&mut self.lanes, lane as u32);
@@ -146,7 +146,7 @@ impl<P: Packet> Lanes<P> {
     pub fn round_of(&self, lane: usize) -> u32 {
         self.lanes[lane].round
     }
-    /// An empty lane takes part in this round from now on.
+    /// Puts an empty lane into the round with number `round`.
     pub fn assign(&mut self, lane: usize, round: u32) {
         debug_assert_eq!(self.lanes[lane].backlog.packets, 0);
         self.lanes[lane].round = round;
@@ -224,7 +224,7 @@ impl<P: Packet> Lanes<P> {
         Some(packet)
     }
 
-    /// Moves a lane to the list of its length.
+    /// Moves a lane to the list for the lane's length.
     fn file(&mut self, lane: usize) {
         let l = &mut self.lanes[lane];
         let step = match (l.backlog.packets, self.measure) {

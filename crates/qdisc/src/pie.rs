@@ -47,7 +47,7 @@ pub struct PieConfig {
     pub steep: bool,
     /// Whether ECN-capable packets are marked instead of dropped ...
     pub ecn: bool,
-    /// ... while the chance is no more than this (section 5.1).
+    /// Greatest chance at which ECN-capable packets are marked instead of dropped (section 5.1).
     pub mark_ecnth: Ppm,
 }
 
@@ -236,7 +236,7 @@ impl<P: Packet> Pie<P> {
         self.update_at = Some(due);
     }
 
-    /// Reason for which an arrival is lost, if it is. May mark it.
+    /// Reason for which an arrival is lost; `None` for an arrival that is queued, marked or not.
     fn decide(&mut self, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         if self.queue.len() >= self.config.limit as usize {
             self.control.accu_prob = 0;

@@ -48,7 +48,7 @@ pub struct RedConfig {
     pub wait: bool,
     /// Whether the average and the limits count bytes.
     pub bytes: bool,
-    /// Whether a packet's chance is in proportion to its length.
+    /// Whether a packet's chance is in proportion to the packet's length.
     pub by_size: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
@@ -132,7 +132,7 @@ impl DisciplineSettings for RedConfig {
     }
 }
 
-/// The settings on one link, in packets or bytes as they are counted.
+/// The settings on one link, in bytes if `bytes` is set, else in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sizes {
     limit: u64,
@@ -203,7 +203,7 @@ impl<P: Packet> Red<P> {
         self.config.by_size.then(|| (self.link.wire_len(len).get(), self.link.largest().get()))
     }
 
-    /// Reason for which an arrival is lost, if it is. May mark it.
+    /// Reason for which an arrival is lost; `None` for an arrival that is queued, marked or not.
     fn decide(&mut self, now: Instant, packet: &mut P, verdicts: &mut Verdicts<P>) -> Option<Reason> {
         let len = packet.len();
         self.average.arrival(now, self.waiting(), self.queue.is_empty());

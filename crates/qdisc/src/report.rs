@@ -75,9 +75,9 @@ pub struct ClassReport {
     pub name: Cow<'static, str>,
     /// Backlog of the class.
     pub backlog: Backlog,
-    /// Number of flows with packets in this class.
+    /// Number of flows with packets in the class.
     pub flows: usize,
-    /// Counts of the class, if it keeps them.
+    /// Counts of the class; `None` if the class keeps none.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub counters: Option<Counters>,
     /// Share of the link that the class has, if it has a fixed one or one that sets itself.
@@ -119,7 +119,7 @@ pub struct AdmissionReport {
     pub admissions: u64,
     /// Pools waiting.
     pub waiting: usize,
-    /// The first of them (at most 100), in order.
+    /// The first pools that wait (at most 100), in the order of the queue.
     pub queue: Vec<WaitingPool>,
     /// Waits of recently admitted pools that had to wait: median.
     #[cfg_attr(feature = "serde", serde(rename = "wait_p50_s", with = "json::maybe_seconds"))]
@@ -149,14 +149,14 @@ pub struct Report {
     pub active_flows: usize,
     /// Flows with unrepaired losses that send nothing.
     pub stalled_flows: usize,
-    /// The longest such stall at present.
+    /// The longest stall of a stalled flow at present.
     #[cfg_attr(feature = "serde", serde(rename = "longest_stall_s", with = "json::seconds"))]
     pub longest_stall: Duration,
     /// Loss rate over the discipline's window, in parts per million.
     pub loss_ppm: u32,
-    /// Admission control, if the discipline has it.
+    /// Admission control; `None` for a discipline without admission control.
     pub admission: Option<AdmissionReport>,
-    /// Estimate of the link, where its rate is followed.
+    /// Estimate of the link, for a discipline that follows the link's rate.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub follows: Option<FollowReport>,
     /// Bytes of memory per flow record, all parts together.

@@ -32,10 +32,10 @@ use crate::{
 /// Judge of which packets are "in".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaggedBy {
-    /// Another box: the codepoint they come with (RIO).
+    /// Another box: the codepoint that packets come with (RIO).
     #[default]
     Dscp,
-    /// This one: the first packets of each flow (RIO-PS).
+    /// This box: the first packets of each flow are "in" (RIO-PS).
     Ps,
 }
 choices!(TaggedBy: "dscp" => Dscp, "ps" => Ps);
@@ -55,13 +55,13 @@ pub struct RioConfig {
     pub in_min: u32,
     /// Upper threshold of "in" packets; 0: seven eighths of the buffer.
     pub in_max: u32,
-    /// Chance of a drop of an "in" packet just below its upper threshold.
+    /// Chance of a drop of an "in" packet just below the upper threshold of "in" packets.
     pub in_p: Ppm,
     /// Lower threshold of "out" packets; 0: an eighth of the buffer.
     pub out_min: u32,
     /// Upper threshold of "out" packets; 0: three eighths of the buffer.
     pub out_max: u32,
-    /// Chance of a drop of an "out" packet just below its upper threshold.
+    /// Chance of a drop of an "out" packet just below the upper threshold of "out" packets.
     pub out_p: Ppm,
     /// Weight of an arrival in the averages.
     pub w_q: Ppm,
@@ -75,11 +75,11 @@ pub struct RioConfig {
     pub out_dscp: u32,
     /// Packets of a flow that are "in".
     pub short: u32,
-    /// A flow that sent nothing for this long begins anew.
+    /// Silence after which a flow begins anew.
     pub idle: Duration,
     /// Flows that can be remembered at once.
     pub flows: u32,
-    /// Whether packets leave with the codepoint of what they were taken for.
+    /// Whether packets leave with the codepoint of the side, "in" or "out", that they were taken for.
     pub mark: bool,
 }
 
@@ -198,7 +198,7 @@ impl RioConfig {
     }
 }
 
-/// Side that a packet was counted to when it came.
+/// Side that a packet was counted to when the packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     In,
@@ -275,7 +275,7 @@ impl<P: Packet> Rio<P> {
         if within { Side::In } else { Side::Out }
     }
 
-    /// Reason for which an arrival is lost, if it is. May mark it.
+    /// Reason for which an arrival is lost; `None` for an arrival that is queued, marked or not.
     fn decide(
         &mut self,
         now: Instant,

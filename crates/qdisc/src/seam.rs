@@ -13,9 +13,9 @@ use narrows_wire::{FlowKey, Header};
 use crate::users::CircuitRates;
 use crate::{Backlog, Report, ShaperConfig, Verdicts};
 
-/// A packet as a discipline sees it: its header, read once, and the few changes a middlebox may make.
+/// A packet as a discipline sees it: the headers, read once, and the few changes that a middlebox may make.
 pub trait Packet {
-    /// The headers. After a successful change they show the new value.
+    /// The headers of the packet. After a successful change the headers show the new value.
     fn header(&self) -> &Header;
     /// Marks congestion experienced; `false` if the packet is not ECN-capable.
     fn mark_ce(&mut self) -> bool;
@@ -25,7 +25,7 @@ pub trait Packet {
     fn set_tsval(&mut self, tsval: u32) -> bool;
     /// Sets the class of service; `false` if the packet cannot be changed.
     fn set_dscp(&mut self, dscp: Dscp) -> bool;
-    /// Whether the driver can answer the sender if this packet is refused, so that it need not be held.
+    /// Whether the driver can answer the sender if the packet is refused, so that the packet need not be held.
     fn answerable(&self) -> bool {
         false
     }
@@ -65,7 +65,7 @@ impl Ahead {
 
 /// A queue for one direction of a link.
 pub trait Qdisc<P: Packet> {
-    /// A packet of this flow comes soon, or one that answers it: what is known of the flow may be fetched from memory
+    /// Announces a packet of `flow`, or one that answers the flow: the flow's records may be fetched from memory
     /// meanwhile. Nothing but speed depends on it.
     fn coming(&self, _flow: &FlowKey, _ahead: Ahead) {}
 
@@ -75,8 +75,8 @@ pub trait Qdisc<P: Packet> {
     /// The next packet to send, if one may leave now.
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P>;
 
-    /// Time at which it is worth calling [`Qdisc::dequeue`] again: now, as long as anything waits. A discipline that
-    /// holds packets back, and whatever wraps another, says so itself.
+    /// Time at which calling [`Qdisc::dequeue`] again makes sense: now, as long as anything waits. A discipline that
+    /// holds packets back, and a wrapper of a discipline, override this.
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         (self.backlog().packets > 0).then_some(now)
     }
@@ -87,8 +87,9 @@ pub trait Qdisc<P: Packet> {
 
 /// Treatment of the other direction's packets by a discipline. Most have none.
 pub trait ReversePath<P: Packet> {
-    /// Shows a packet of the other direction before it goes on its way, where the box sees it. The discipline may
-    /// change it (the window clamp), keep it (a SYN that has to wait, see [`ReversePath::release`]) or refuse it.
+    /// Shows a packet of the other direction before the packet goes on, where the box sees it. The discipline may
+    /// change the packet (the window clamp), keep it (a SYN that has to wait, see [`ReversePath::release`]) or refuse
+    /// it.
     fn reverse(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) -> Option<P>;
 
     /// Packets wait in the queue of the other direction: the next one that is shown comes behind them. For disciplines
@@ -140,7 +141,7 @@ pub trait Manage {
         false
     }
 
-    /// Circuits have these rates from now on, by number. What shares nothing between users has no use for them.
+    /// Sets the rates of circuits, by number. A discipline that shares nothing between users ignores the rates.
     fn set_circuit_rates(&mut self, _rates: &CircuitRates) {}
 }
 
@@ -168,7 +169,7 @@ macro_rules! forward {
 
 /// A discipline as a driver holds it, complete.
 pub trait Discipline<P: Packet>: Qdisc<P> + Manage {
-    /// The discipline's reverse path, if it has one; always the same answer.
+    /// The reverse path of a discipline that has one; always the same answer.
     fn reverse_path(&self) -> Option<&dyn ReversePath<P>> {
         None
     }
@@ -179,5 +180,5 @@ pub trait Discipline<P: Packet>: Qdisc<P> + Manage {
     }
 }
 
-/// A discipline whose kind is not known until it runs.
+/// A discipline whose kind is chosen at run time.
 pub type BoxedDiscipline<P> = Box<dyn Discipline<P> + Send>;

@@ -53,7 +53,7 @@ pub struct ShaperConfig {
     pub rate: Rate,
     /// Bytes the link adds to each IP packet before framing.
     pub overhead: u32,
-    /// Least bytes that a packet counts with its overhead, before framing: Ethernet pads to 64 bytes.
+    /// Least bytes for which a packet counts, overhead included and before framing: Ethernet pads to 64 bytes.
     pub mpu: u32,
     /// Framing.
     pub framing: Framing,
@@ -94,7 +94,7 @@ impl ShaperConfig {
 pub struct Shaper<P, Q> {
     config: ShaperConfig,
     inner: Q,
-    /// Time at which the link has sent everything handed to it so far.
+    /// Time at which the link has sent every packet handed to the link so far.
     free_at: Instant,
     /// Until when the link is or was idle although packets wait, because the discipline inside holds them back.
     held_until: Instant,
@@ -114,7 +114,7 @@ impl<P, Q> Shaper<P, Q> {
     pub const fn inner_mut(&mut self) -> &mut Q {
         &mut self.inner
     }
-    /// Gives the discipline back, with all that waits in it.
+    /// Returns the discipline, with all packets that wait in the discipline.
     #[must_use]
     pub fn into_inner(self) -> Q {
         self.inner
@@ -124,7 +124,7 @@ impl<P, Q> Shaper<P, Q> {
     pub const fn config(&self) -> &ShaperConfig {
         &self.config
     }
-    /// Time at which the link has sent everything handed to it so far.
+    /// Time at which the link has sent every packet handed to the link so far.
     pub const fn free_at(&self) -> Instant {
         self.free_at
     }

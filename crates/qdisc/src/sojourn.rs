@@ -73,7 +73,7 @@ pub enum Before {
     /// No packet came before.
     #[default]
     Nothing,
-    /// Dropped, and with it a spell of drops began.
+    /// The packet before was dropped, and a spell of drops began with that drop.
     Entry,
     /// Dropped within a spell.
     Drop,
@@ -86,7 +86,7 @@ pub struct CodelState {
     first_above_time: Instant,
     /// The next drop of the spell; later, the last that was due.
     drop_next: Instant,
-    /// Drops of this spell.
+    /// Drops of the present spell.
     count: u32,
     /// `count` as the spell began.
     lastcount: u32,
@@ -129,7 +129,7 @@ impl CodelState {
         Some(Before::Drop)
     }
 
-    /// The packet for which [`CodelState::decide`] returned `signal` was marked and goes on its way.
+    /// Takes note that the packet for which [`CodelState::decide`] returned `signal` was marked and goes on.
     pub fn marked(&mut self, law: &Law, signal: Before) {
         if signal == Before::Drop {
             self.drop_next = law.next(self.drop_next, self.count);

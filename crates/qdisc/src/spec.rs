@@ -78,7 +78,7 @@ macro_rules! disciplines {
                 }
             }
 
-            /// The most it holds on `link`.
+            /// The most packets and flows that the discipline holds on `link`.
             #[must_use]
             pub fn limits(&self, link: &ShaperConfig) -> Limits {
                 match self {
@@ -132,7 +132,8 @@ disciplines! {
 }
 
 impl Spec {
-    /// Leading bits of an IPv6 address that are a user's by its settings, if they say so.
+    /// Leading bits of an IPv6 address that are a user's by the discipline's settings; `None` if the settings do not
+    /// say.
     #[must_use]
     pub fn user_prefix(&self) -> Option<u8> {
         let setting = match self {
@@ -144,7 +145,7 @@ impl Spec {
         u8::try_from(setting).ok().filter(|bits| *bits > 0)
     }
 
-    /// Whether it shares the link between users first, and keeps to the rates of circuits.
+    /// Whether the discipline shares the link between users first, and keeps to the rates of circuits.
     #[must_use]
     pub const fn shares_between_users(&self) -> bool {
         match self {

@@ -74,9 +74,9 @@ pub struct UserState<S> {
     rests: Coarse,
     /// Bytes by which the first flights of its flows went ahead of its share.
     ahead: i32,
-    /// Whether it waits for its rate, and stands in no list.
+    /// Whether the user waits for the user's rate, and stands in no list.
     aside: bool,
-    /// Whether it has sent something itself.
+    /// Whether the user itself has sent something.
     heard: bool,
     /// Whether `pace` has a rate, or the user hangs at a site. Where neither is so, nothing is paid, and `pace`, `site`
     /// and `standing`, which lie in other cache lines, are as they were made.
@@ -100,7 +100,7 @@ chained!(<S> UserState<S>: chain);
 const _: () = assert!(core::mem::offset_of!(UserState<u64>, lists) == 64);
 
 impl<S> UserState<S> {
-    /// Rate of the user's circuit, if it has one.
+    /// Rate of the user's circuit; `None` without one.
     pub fn rate(&self) -> Option<Rate> {
         self.rated.then(|| self.pace.rate()).flatten()
     }
@@ -118,19 +118,19 @@ impl<S> UserState<S> {
         }
     }
 
-    /// Whether first flights of its flows have gone ahead of its share and are not paid for.
+    /// Whether first flights of the user's flows have gone ahead of the user's share and are not paid for.
     pub const fn is_ahead(&self) -> bool {
         self.ahead > 0
     }
 
-    /// Pays for first flights with what is left of its last turn.
+    /// Pays for first flights with the rest of the user's last turn.
     pub fn pay_back_the_rest(&mut self) {
         let paid = self.ahead.min(self.turn.deficit).max(0);
         self.ahead -= paid;
         self.turn.deficit -= paid;
     }
 
-    /// Pays for first flights with `bytes` of its share that it did not take.
+    /// Pays for first flights with `bytes` of the user's share that the user did not take.
     pub fn pay_back(&mut self, bytes: i32) {
         self.ahead -= self.ahead.min(bytes).max(0);
     }
@@ -157,7 +157,7 @@ impl<S> UserState<S> {
         }
     }
 
-    /// Bytes that are booked for the user with its site.
+    /// Bytes that are booked for the user with the user's site.
     const fn booked(&self) -> i32 {
         match self.standing {
             Standing::Admitted(left) => left,
@@ -193,7 +193,7 @@ pub struct Users<S> {
     idle: Idle,
     order: DeficitScheduler,
     new_share: NewShare,
-    /// Users who wait for their rates, by when they may go on.
+    /// Users who wait for their rates, by the time at which the user may go on.
     aside: BTreeSet<(Instant, u32)>,
     rates: CircuitRates,
     sites: Sites,
@@ -276,7 +276,7 @@ impl<S> Users<S> {
         at
     }
 
-    /// Whether a record that may be gone is this user's.
+    /// Whether the record at `at`, which may be gone, belongs to `user`.
     pub fn is_of(&self, at: u32, user: User) -> bool {
         self.slab.get(at).is_some_and(|state| state.user == user)
     }
@@ -294,7 +294,7 @@ impl<S> Users<S> {
     pub fn at(&self, user: u32) -> &UserState<S> {
         self.slab.at(user)
     }
-    /// The user's record, to change it.
+    /// The user's record, to be changed.
     pub fn at_mut(&mut self, user: u32) -> &mut UserState<S> {
         self.slab.at_mut(user)
     }
@@ -314,19 +314,19 @@ impl<S> Users<S> {
         self.slab.at_mut(at).heard = true;
     }
 
-    /// Whether nothing has been heard of this user, while others are heard. `likely` may be its record.
+    /// Whether nothing has been heard of `user`, while others are heard. `likely` may be the user's record.
     pub fn is_stranger(&self, user: User, likely: Option<u32>) -> bool {
         let known = || likely.filter(|at| self.is_of(*at, user)).or_else(|| self.find(user));
         self.heard && !known().is_some_and(|at| self.at(at).heard)
     }
 
-    /// Whether a record that may be gone is this user's, who is no stranger.
+    /// Whether the record at `at`, which may be gone, belongs to `user`, who is no stranger.
     pub fn is_known(&self, at: u32, user: User) -> bool {
         self.slab.get(at).is_some_and(|state| state.user == user && (state.heard || !self.heard))
     }
 }
 
-/// Service: whose turn it is.
+/// Service of users in turn.
 impl<S> Users<S> {
     /// Users who are served as turns come: those who have packets waiting and do not wait for their rates.
     pub const fn waiting(&self) -> usize {
@@ -348,7 +348,7 @@ impl<S> Users<S> {
         self.order.enter(&mut self.slab, user, place, quantum);
     }
 
-    /// Takes a user of whom nothing waits any more out of its list.
+    /// Takes a user without waiting packets out of the list that the user stands in.
     pub fn leave(&mut self, user: u32) {
         let state = self.slab.at_mut(user);
         if state.turn.place() == Place::Idle {
@@ -438,7 +438,7 @@ impl<S> Users<S> {
         }
     }
 
-    /// Charges the user that was chosen last for what it was sent. The user may have nothing waiting by now.
+    /// Charges the user that was chosen last for the packet sent. The user may have nothing waiting by now.
     pub fn charge(&mut self, now: Instant, cost: i32) {
         self.charge_with(now, cost, |_| ());
     }
@@ -450,7 +450,7 @@ impl<S> Users<S> {
         }
     }
 
-    /// Charges the user, and tells how many of its flows wait then.
+    /// Charges the user, and returns how many of the user's flows then wait.
     #[inline]
     fn charge_with(&mut self, now: Instant, cost: i32, sent: impl FnOnce(&mut UserState<S>)) -> Option<u32> {
         let Serving { user, place } = self.serving;
@@ -532,8 +532,8 @@ impl<S> Users<S> {
 
 /// Rates: users with one of their own, and what packets without data may take.
 impl<S> Users<S> {
-    /// Whether a packet without data may go before others for the sake of this user: they have had no more than its
-    /// share of the link.
+    /// Whether a packet without data may go before others for the sake of `user`: such packets have had no more than
+    /// the user's share of the link.
     pub fn may_send_control(&self, now: Instant, user: u32) -> bool {
         self.at(user).control_until <= now
     }
@@ -651,7 +651,7 @@ impl<S> Users<S> {
         self.sites.wait(&mut self.slab, now, site, user);
     }
 
-    /// Takes a user with nothing to pay with out of its list until it has.
+    /// Takes a user with nothing to pay with out of the user's list until the user can pay.
     fn put_aside(&mut self, user: u32) {
         let state = self.slab.at_mut(user);
         state.aside = true;

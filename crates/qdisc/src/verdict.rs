@@ -8,19 +8,19 @@ use crate::{Counters, Packet};
 /// Reason why a packet was dropped, marked, suppressed or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// The queue, or this class of it, is full.
+    /// The queue, or the packet's class in the queue, is full.
     OverLimit,
     /// Chosen before the queue is full, to tell senders of congestion.
     Early,
     /// Pushed out to make room for a packet that matters more.
     PushedOut,
-    /// Chosen because TCP can repair it by fast retransmit.
+    /// Chosen because TCP can repair the loss by fast retransmit.
     Repairable,
-    /// The flow waits longer than it may.
+    /// The flow's packets wait longer than they may.
     Sojourn,
     /// A copy of a segment that still waits here, or that has just left and cannot be acknowledged yet.
     Duplicate,
-    /// The link has more pools than it can serve: this one has to wait.
+    /// The link has more pools than the link can serve: the packet's pool has to wait.
     Admission,
 }
 
@@ -54,25 +54,25 @@ impl Reason {
 /// Decision of a discipline about a packet other than to send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<P> {
-    /// Lost: the sender has to repair it.
+    /// Packet that is lost: the sender has to repair the loss.
     Dropped {
         /// The victim: any packet of the queue, not only the one that came.
         packet: P,
         /// Reason of the drop.
         reason: Reason,
     },
-    /// Discarded at no cost, because the receiver gets these bytes anyway.
+    /// Packet discarded at no cost, because the receiver gets its bytes anyway.
     Suppressed {
         /// The superfluous copy.
         packet: P,
     },
     /// Turned away by admission control; the sender will ask again.
     Refused {
-        /// The SYN.
+        /// The SYN that was refused.
         packet: P,
         /// Position of the packet's pool in the wait queue, from 1.
         position: usize,
-        /// Time after which it is worth asking again.
+        /// Time after which a new request makes sense.
         retry_after: Duration,
     },
     /// Congestion experienced was set on a packet that stays.
@@ -84,7 +84,7 @@ pub enum Verdict<P> {
     },
 }
 
-/// Verdicts in the order they were made. Drivers keep one and clear it, so that no packet costs an allocation.
+/// Verdicts in the order of the decisions. Drivers keep one list and clear it, so that no packet costs an allocation.
 pub type Verdicts<P> = Vec<Verdict<P>>;
 
 /// Packets and bytes that wait in a discipline.
@@ -93,7 +93,7 @@ pub type Verdicts<P> = Vec<Verdict<P>>;
 pub struct Backlog {
     /// Packets.
     pub packets: usize,
-    /// IP lengths of these packets together.
+    /// IP lengths of the waiting packets together.
     pub bytes: Bytes,
 }
 
@@ -111,7 +111,7 @@ impl Backlog {
 }
 
 impl Counters {
-    /// Drops a packet: counts it, and says so.
+    /// Drops a packet, counts the drop and reports it as a verdict.
     pub fn drop_packet<P>(&mut self, packet: P, reason: Reason, verdicts: &mut Verdicts<P>) {
         self.drop_for(reason);
         verdicts.push(Verdict::Dropped { packet, reason });

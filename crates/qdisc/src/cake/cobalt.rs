@@ -33,9 +33,9 @@ const FALL: u32 = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Send,
-    /// `CoDel`: mark it, or else drop it.
+    /// `CoDel`: mark the packet, or else drop it.
     Tell,
-    /// BLUE: drop it, mark or not.
+    /// BLUE: drop the packet, ECN-capable or not.
     Stop,
 }
 
@@ -94,7 +94,7 @@ impl Cobalt {
         }
     }
 
-    /// The buffer overflowed, and this queue was the longest.
+    /// Takes note that the buffer overflowed while the queue was the longest.
     pub fn full(&mut self, law: &Law, now: Instant) {
         if now.since(self.step) > law.target {
             self.p_drop = self.p_drop.saturating_add(RISE);
@@ -105,7 +105,8 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// The queue was found empty in its turn. Whether it has come to rest, and nothing need be remembered of it.
+    /// Takes note that the queue was found empty in its turn; tells whether the queue's state has come to rest and may
+    /// be forgotten.
     pub fn emptied(&mut self, law: &Law, now: Instant) -> bool {
         if self.p_drop > 0 && now.since(self.step) > law.target {
             self.p_drop = self.p_drop.saturating_sub(FALL);

@@ -13,7 +13,7 @@ pub const ONE: u32 = 1 << 16;
 /// A host.
 #[derive(Clone, Copy, Debug)]
 struct Host {
-    /// Queues of its flows that are in a list.
+    /// Queues of the host's flows that are in a list.
     queues: u32,
     /// Bulk flows among `queues`.
     bulk: u32,
@@ -77,7 +77,7 @@ impl Hosts {
         Self { src: Table::new(places), dst: Table::new(places), salt }
     }
 
-    /// A queue of a flow between these two comes into a list.
+    /// Enters a queue of a flow between the two hosts of `key`; returns the hosts' places.
     pub fn enter(&mut self, key: &FlowKey) -> (u16, u16) {
         (self.src.enter(key.src(), self.salt), self.dst.enter(key.dst(), self.salt))
     }
@@ -101,12 +101,12 @@ impl Hosts {
         self.pair(src, dst).into_iter().for_each(|host| host.queues -= 1);
     }
 
-    /// The parts of this round.
+    /// The hosts' parts of the present round.
     pub fn parts(&self, src: u16, dst: u16) -> Parts {
         Parts { src: self.src.hosts[usize::from(src)].part, dst: self.dst.hosts[usize::from(dst)].part }
     }
 
-    /// The sums of the parts of all rounds before this. Only differences mean anything.
+    /// The sums of the parts of all rounds before `round`. Only differences mean anything.
     pub fn sums(&self, src: u16, dst: u16, round: u32) -> Parts {
         let (src, dst) = (&self.src.hosts[usize::from(src)], &self.dst.hosts[usize::from(dst)]);
         Parts { src: src.sum(round), dst: dst.sum(round) }

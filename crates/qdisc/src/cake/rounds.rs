@@ -43,7 +43,7 @@ impl Rounds {
         }
     }
 
-    /// Goes on to the nearest round in which it is anybody's turn: the first of them.
+    /// Goes on to the nearest round in which any queue has a turn; returns the first such queue.
     pub fn next(&mut self) -> Option<u32> {
         let here = self.now % ROUNDS;
         let (word, bit) = (here / BITS, here % BITS);

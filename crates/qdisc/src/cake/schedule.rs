@@ -16,7 +16,7 @@ const FEW: u64 = 6;
 /// many it sits out half and looks again.
 const NEAR: u64 = 32;
 impl<P: Packet> Cake<P> {
-    /// The part that counts of these, or `alone` where nobody shares.
+    /// The part of a round that counts of the two hosts' parts, or `alone` where flows are not shared by hosts.
     #[inline]
     fn part(&self, of: Parts, alone: u32) -> u32 {
         match self.config.isolate {
@@ -27,7 +27,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The quantum's part of this round, with 16 fractional bits.
+    /// A flow's share of the quantum in the present round, with 16 fractional bits.
     #[inline]
     pub(super) fn share(&self, at: usize) -> u32 {
         let flow = &self.flows[at];
@@ -70,7 +70,7 @@ impl<P: Packet> Cake<P> {
         (flow.credited, flow.sums, flow.away) = (now, sums, 0);
     }
 
-    /// Takes a flow out of its list.
+    /// Takes a flow out of the list that the flow is in.
     #[inline]
     pub(super) fn unlink(&mut self, at: usize) {
         match self.flows[at].set {

@@ -51,7 +51,7 @@ const fn levels() -> [u32; 34] {
 
 /// Flows after which the old ones count for half.
 const MEMORY: u32 = 1024;
-/// Number of flows before which their lengths decide nothing.
+/// Number of flows below which the lengths of flows decide no threshold.
 const FEW: u32 = 64;
 /// Number of flows of which one may be a long one.
 const LONG: u32 = 10;
@@ -95,7 +95,7 @@ impl Lengths {
         None
     }
 
-    /// Threshold by the flows so far; none before there are enough of them.
+    /// Threshold by the lengths of flows so far; `None` before there are enough flows.
     pub(super) fn threshold(&self) -> Option<u32> {
         if self.begun < FEW {
             return None;
@@ -105,11 +105,11 @@ impl Lengths {
     }
 }
 
-/// Averages and shares are kept in parts of this.
+/// Unit of averages and shares: the value of a whole.
 const ONE: u64 = 1 << 32;
 /// Weight of a step, as 1 / 2^shift, in averages and in the share: the notes' A.
 const SHIFT: u32 = 3;
-/// The least and the largest share, as the key `share` has them.
+/// The least and the largest share of the link, the bounds of the key `share`.
 const BOUNDS: (u64, u64) = (ONE / 20, ONE - ONE / 20);
 
 /// The least RTO of RFC 6298, section 2.4.

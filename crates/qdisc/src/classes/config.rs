@@ -17,7 +17,7 @@ pub enum ClassifiedBy {
     Lifetime,
     /// A class by chance, with equal chances, for good: load balancing.
     Random,
-    /// An edge before this box, by the codepoint it has written.
+    /// An edge before this box, by the codepoint that the edge has written.
     Dscp,
 }
 
@@ -39,14 +39,14 @@ pub enum Split {
     /// Division as `share` says.
     #[default]
     Fixed,
-    /// Division by the flows that are seen, and what they use.
+    /// Division by the flows that are seen and the capacity that they use.
     Auto,
 }
 
 /// Treatment of arrivals by a class's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClassQueue {
-    /// Drop-tail: the queue holds as much as it can.
+    /// Drop-tail: a packet is dropped only when the class's buffer is full.
     #[default]
     Tail,
     /// RED (Floyd and Jacobson 1993), gentle, with thresholds at a quarter and three quarters of the class's buffer.
@@ -87,7 +87,7 @@ pub struct Config {
     pub buffer_short: u32,
     /// The long class's.
     pub buffer_long: u32,
-    /// Whether the codepoint of its class is written on every packet.
+    /// Whether the codepoint of a packet's class is written on the packet.
     pub mark: bool,
     /// The codepoint of the short class.
     pub dscp_short: u32,
@@ -99,7 +99,7 @@ pub struct Config {
     pub packet: Bytes,
     /// Flows that can be remembered at once.
     pub flows: u32,
-    /// A flow that sent nothing for this long is forgotten.
+    /// Silence after which a flow is forgotten.
     pub record_timeout: Duration,
 }
 

@@ -57,7 +57,7 @@ impl Record {
         self.last == Last::Closed
     }
 
-    /// Notes that its last packet was dropped.
+    /// Notes that the last packet of the flow was dropped.
     pub(super) fn lose(&mut self) {
         if !self.closed() {
             self.last = Last::Lost;

@@ -45,7 +45,7 @@ impl Reds {
         *self = next;
     }
 
-    /// Decides on a packet that finds `queue` packets in its class.
+    /// Decision on a packet that arrives in `class` where `queue` packets wait.
     pub(super) fn decide(&mut self, now: Instant, class: usize, queue: usize) -> Call {
         let (average, curve) = &mut self.classes[class];
         average.arrival(now, queue as u64, queue == 0);

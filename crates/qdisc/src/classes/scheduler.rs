@@ -20,7 +20,7 @@ pub(super) struct Scheduler {
 #[derive(Clone, Debug)]
 struct Pipe {
     rate: Rate,
-    /// Time at which its next packet may leave, without borrowing.
+    /// Time at which the next packet of the class may leave, without borrowing.
     next_allowed: Instant,
     /// Time to send the latest length: packets have few lengths.
     last_time: (Bytes, Duration),

@@ -11,7 +11,7 @@ use crate::{Backlog, Packet};
 struct Queued<P> {
     packet: P,
     flow: u32,
-    /// Neighbours in its class.
+    /// Neighbours of the packet in its class.
     class: Links,
     /// The next packet of the same flow.
     after: u32,
@@ -74,7 +74,7 @@ impl<P: Packet> ClassQueues<P> {
         record.queue.iter(&self.packets).count()
     }
 
-    /// Moves all that a flow has in its class to the end of another.
+    /// Moves all waiting packets of a flow from its class to the end of `class`.
     pub(super) fn move_to(&mut self, record: &mut Record, class: u8) {
         let (from, to) = (usize::from(record.class), usize::from(class));
         let mut next = record.queue.first();

@@ -98,7 +98,7 @@ impl Outside {
         self.releases.insert(place, Release { joins, bytes });
     }
 
-    /// Moves the releases that have joined the queue by `now` into it.
+    /// Moves the releases that have joined the queue by `now` into the queue.
     fn pass(&mut self, now: Instant) {
         while let Some(release) = self.releases.front().copied().filter(|r| r.joins <= now) {
             self.releases.pop_front();
@@ -170,7 +170,7 @@ pub(super) struct Before {
     /// Averages: time until a user acknowledges, and round trip on the far side without a queue.
     user_time: Duration,
     far_time: Duration,
-    /// Bytes that have arrived, and those of them since the last news.
+    /// Bytes that have arrived, and the part of these bytes since the last news.
     arrived: u64,
     unserved: u64,
     /// Last arrival, and last arrival with news of the queue.
@@ -240,7 +240,7 @@ impl Before {
         self.late
     }
 
-    /// Rate of the link, as far as it is known.
+    /// Rate of the link, or the rate of the settings until one is found.
     pub fn rate(&self) -> Rate {
         self.rate.average()
     }
@@ -351,7 +351,8 @@ impl Before {
         }
     }
 
-    /// Notes a packet that leaves for its user and takes `bytes` on the link; whether others wait behind it.
+    /// Notes a packet that leaves for the packet's user and takes `bytes` on the link; `waiting` says whether others
+    /// wait behind the packet.
     pub fn departs(&mut self, now: Instant, header: &Header, bytes: u64, waiting: bool) {
         if let Some((sent, _)) = header.tcp.filter(|t| t.payload > 0).and_then(|t| t.timestamps) {
             self.near.note(now, header.key.hash(self.seed), sent);

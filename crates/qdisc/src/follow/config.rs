@@ -11,11 +11,11 @@ use crate::{SettingError, Settings};
 /// Setting of the place of the link whose rate is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkPlace {
-    /// Packets enter it after they leave the box: a modem for what goes up.
+    /// Packets enter the link after they leave the box: a modem for what goes up.
     Behind,
     /// Packets come out of it before they enter the box: a dish, a mast or a shared line for what comes down.
     Before,
-    /// On one of these sides: where a queue stands.
+    /// On the side, before or behind, on which a queue stands.
     #[default]
     Find,
 }
@@ -24,7 +24,7 @@ choices!(LinkPlace: "behind" => Behind, "before" => Before, "find" => Find);
 /// Settings of [`Follow`](super::Follow). Fields are named as their keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FollowConfig {
-    /// Place of the link, seen in the direction of its packets.
+    /// Place of the link, seen in the direction of the packets.
     pub place: LinkPlace,
     /// Least rate of the link, kbit/s.
     pub min: u32,

@@ -31,7 +31,7 @@ const FIRST: u64 = 4;
 /// Search for the window at which the link is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Search {
-    /// The link has never been full: its window doubles.
+    /// The link has never been full: the window doubles.
     Startup,
     /// The link is full.
     Full,
@@ -56,7 +56,7 @@ enum Drain {
     No,
     /// Waits until no more than the small window is under way.
     Down,
-    /// Measures packets that left after `from` bytes: they found no queue.
+    /// Measures packets that left after `from` bytes: these packets found no queue.
     Measure {
         from: u64,
         /// Bytes that have to be back for the end, once the first such packet is.
@@ -71,7 +71,7 @@ struct Transit {
     departed: u64,
     /// Bytes known to be across.
     confirmed: u64,
-    /// Bytes no longer waited for, whether they are across or lost.
+    /// Bytes no longer waited for, across the link or lost.
     written_off: u64,
 }
 
@@ -86,12 +86,12 @@ impl Transit {
     }
 }
 
-/// A round trip, which ends when a packet comes back that left in it.
+/// A round trip; ends when a packet comes back that left in the same round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// Bytes that had left when it began.
+    /// Bytes that had left when the round trip began.
     ends: u64,
-    /// Shortest wait behind the box in this round trip.
+    /// Shortest wait behind the box in the round trip.
     least_late: Option<Duration>,
 }
 
@@ -109,9 +109,9 @@ pub(super) struct Control {
     search: Search,
     drain: Drain,
     round: Round,
-    /// Round trip of the last acknowledgment beyond the path of its host.
+    /// Round trip of the last acknowledgment, less the path of the host that answered.
     late: Duration,
-    /// Time at which a packet last told that it was across.
+    /// Time at which an answer last showed that a packet was across the link.
     heard_at: Instant,
     times: DepartureTimes,
     /// Whether another controller bounds what leaves.
@@ -162,7 +162,7 @@ impl Control {
         self.echoes.sent_again()
     }
 
-    /// Rate of the link, as far as it is known.
+    /// Rate of the link, or the rate of the settings until one is found.
     pub fn rate(&self) -> Rate {
         self.rate.average()
     }
@@ -441,7 +441,7 @@ impl Control {
         }
     }
 
-    /// Sets the window after news from a host of this path.
+    /// Sets the window after news from a host on `path`.
     fn set_window(&mut self, path: Duration) {
         if !self.rate.is_measured() {
             return;

@@ -26,7 +26,7 @@ const FLOWS: usize = 4096;
 const COPIES: usize = 2048;
 const A_PLACE: usize = 4;
 
-/// Sign by which a packet will show that it has crossed the link.
+/// Sign by which a packet will show that the packet has crossed the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
     /// No sign.
@@ -41,7 +41,7 @@ enum Shows {
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     at: Instant,
-    /// Bytes that had left the box, this packet included.
+    /// Bytes that had left the box when the packet left, the packet included.
     total: u64,
     flow: u64,
     /// Destination, by hash.
@@ -55,7 +55,7 @@ struct Departure {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     flow: u64,
-    /// Whether it answers.
+    /// Whether the flow's receiver answers.
     heard: bool,
     /// Latest cumulative acknowledgment.
     acked: SeqNum,
@@ -69,13 +69,13 @@ struct Known {
 /// News of a packet that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Its departure.
+    /// Departure of the packet.
     pub at: Instant,
-    /// Bytes that had left the box, this packet included.
+    /// Bytes that had left the box when the packet left, the packet included.
     pub total: u64,
-    /// Its destination, by hash.
+    /// Destination of the packet, by hash.
     pub host: u64,
-    /// Whether nothing was under way when it left.
+    /// Whether nothing was under way when the packet left.
     pub alone: bool,
     /// Departure of the first packet that the news tells of.
     pub first: Instant,
@@ -84,11 +84,11 @@ pub struct Echo {
 /// A packet that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Bytes that had left the box, this packet included.
+    /// Bytes that had left the box when the packet left, the packet included.
     pub total: u64,
-    /// Its departure.
+    /// Departure of the packet.
     pub at: Instant,
-    /// Its destination, by hash, if it will tell when it is across.
+    /// Destination of the packet, by hash, if an answer will tell when the packet is across.
     pub host: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ impl Echoes {
         }
     }
 
-    /// Departure of the first packet after `written_off` bytes that will show that it is across, and has not.
+    /// Departure of the first packet after `written_off` bytes that will show its crossing, and has not.
     pub fn oldest(&self, written_off: u64) -> Option<Instant> {
         self.log.iter().find(|d| d.shows != Shows::Nothing && d.total > written_off).map(|d| d.at)
     }
@@ -135,7 +135,7 @@ impl Echoes {
         self.log.iter().filter(move |d| d.total > written_off).map(Departure::due)
     }
 
-    /// Packets of TCP that left again, as they were lost behind the box.
+    /// Packets of TCP that left a second time, because the first copy was lost behind the box.
     pub const fn sent_again(&self) -> u64 {
         self.again
     }

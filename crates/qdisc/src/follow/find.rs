@@ -48,11 +48,11 @@ pub(super) struct Find {
     at_first: Rate,
     sides: Sides,
     periods: BySide<Period>,
-    /// Periods with a queue before the box, less those with one behind it.
+    /// Periods with a queue before the box, less the periods with a queue behind the box.
     lead: i32,
     /// Side whose controller bounds what leaves.
     found: Option<LinkSide>,
-    /// Whether packets have waited in the box in this period.
+    /// Whether packets have waited in the box in the present period.
     held: bool,
 }
 
@@ -74,7 +74,7 @@ impl Find {
         self.sides.reconfigure(config);
     }
 
-    /// Rate of the link, as far as it is known.
+    /// Rate of the link, or the rate of the settings until one is found.
     pub fn rate(&self) -> Rate {
         self.found.map_or(self.at_first, |side| self.sides.rate(side))
     }

@@ -34,33 +34,33 @@ const LEAST: u64 = 2;
 /// Time from which a packet may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// At once.
+    /// The packet may leave at once.
     Now,
-    /// By the time alone.
+    /// The packet may leave at the instant given.
     From(Instant),
-    /// Not before something is acknowledged.
+    /// The packet may not leave before something is acknowledged.
     AfterNews,
 }
 
 /// News of bytes that have crossed the link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crossing {
-    /// Bytes, beyond those that were known to be across.
+    /// Bytes newly known to be across the link.
     pub bytes: u64,
-    /// Departure of the first of them, and of the last.
+    /// Departure of the first packet of the news, and of the last.
     pub first_left: Instant,
     pub last_left: Instant,
-    /// Time at which the last of them crossed the link.
+    /// Time at which the last packet of the news crossed the link.
     pub across: Instant,
     /// Whether the path of the host that answered is known.
     pub sure: bool,
     /// Round trip beyond the path.
     pub late: Duration,
-    /// Whether packets waited in the box ever since the last of them left.
+    /// Whether packets waited in the box ever since the last packet of the news left.
     pub busy: bool,
 }
 
-/// State of the queue before the link, as far as it is known.
+/// State of the queue before the link, as known from answers.
 #[derive(Debug)]
 pub(super) struct Forecast {
     /// Time at which the last packet crossed that is known to have.

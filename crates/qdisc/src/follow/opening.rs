@@ -25,7 +25,7 @@ const APART: u64 = 2;
 const GROWN: u32 = 8;
 /// Part of the most that arrived, below which a trial begins.
 const FALLEN: f64 = 0.5;
-/// Multiple of what arrived before a trial that proves it right.
+/// Multiple of the arrivals before a trial from which on the trial counts as right.
 const RISEN: f64 = 2.0;
 /// Longest trial: connections that have stalled begin anew.
 const TRIED: Duration = Duration::from_secs(20);
@@ -35,7 +35,7 @@ const STOOD: u32 = 6;
 const OPEN: Duration = Duration::from_secs(120);
 const OPEN_AT_MOST: Duration = Duration::from_secs(960);
 
-/// What came in some seconds.
+/// Arrivals in some seconds.
 #[derive(Clone, Copy, Debug)]
 struct Average {
     /// Bytes per second.
@@ -50,7 +50,7 @@ enum State {
     Holds,
     /// Nothing is held back for a trial, at most until this time; so much came before.
     Tries { held: Average, until: Instant },
-    /// Nothing is held back until this time; so much came when it was.
+    /// Nothing is held back until `until`; `held` is the average of arrivals while the box held back.
     Open { held: Average, until: Instant },
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Opening {
     from: Instant,
     bytes: u64,
     shortest: Option<Duration>,
-    /// Whether packets have waited in the box in all of it.
+    /// Whether packets have waited in the box during the whole average.
     waits: bool,
     /// Shortest round trip of the average before.
     before: Option<Duration>,

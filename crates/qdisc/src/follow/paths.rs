@@ -22,10 +22,10 @@ const LATER: u8 = 16;
 const GUESSES: u64 = 8;
 /// Time after which the shortest round trip has to be found anew.
 const VALID_FOR: Duration = Duration::from_secs(10);
-/// A host that answered within this time may answer next.
+/// Time after its last answer for which a host counts as one that may answer next.
 pub(super) const OF_LATE: Duration = Duration::from_secs(2);
 
-/// An acknowledgment, as it tells of the path.
+/// An acknowledgment, with what the acknowledgment tells of the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     /// Host that answered, by hash.
@@ -36,7 +36,7 @@ pub(super) struct Answer {
     pub left: Instant,
     /// Whether nothing was under way when that packet left.
     pub alone: bool,
-    /// Whether the queue had been let run empty before it left.
+    /// Whether the queue had been let run empty before the acknowledged packet left.
     pub emptied: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Answer {
 pub(super) struct Path {
     /// Round trip without a queue.
     pub rtt: Duration,
-    /// Whether that is the host's own; else it is the nearest host's.
+    /// Whether `rtt` is the host's own; else `rtt` is the nearest host's.
     pub sure: bool,
 }
 
@@ -120,7 +120,7 @@ impl Paths {
         self.hosts.measurement = self.hosts.measurement.wrapping_add(1);
     }
 
-    /// Ends a measurement, with the shortest round trip in it.
+    /// Ends a measurement in which `shortest` was the shortest round trip.
     pub const fn measured(&mut self, now: Instant, shortest: Duration) {
         (self.shortest, self.met_at) = (Some(shortest), now);
     }
@@ -133,7 +133,7 @@ struct Host {
     path: Option<Duration>,
     /// Whether the path was measured without a queue.
     measured: bool,
-    /// Number of the last measurement in which it answered.
+    /// Number of the last measurement in which the host answered.
     measurement: u32,
     /// Answers so far, up to [`SURE`].
     answers: u8,
@@ -170,7 +170,7 @@ struct Wait {
     wait: Duration,
 }
 
-/// Paths of hosts, and the waits that they have shown.
+/// Paths of hosts, and the waits that the hosts' answers have shown.
 #[derive(Debug)]
 struct Hosts {
     hosts: Box<[Host]>,
@@ -231,7 +231,7 @@ impl Hosts {
         self.path_to(host)
     }
 
-    /// Path of a host, if it is known.
+    /// Path of a host; `None` if the path is unknown.
     fn path_to(&self, host: u64) -> Option<Duration> {
         let known = &self.hosts[host as usize % HOSTS];
         known.path.filter(|_| known.host == host && known.answers == SURE)

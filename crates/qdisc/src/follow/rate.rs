@@ -47,7 +47,7 @@ pub(super) struct Service {
 pub(super) struct Services(VecDeque<Service>);
 
 impl Services {
-    /// Forgets them.
+    /// Forgets all services.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -114,12 +114,12 @@ impl RateEstimate {
         Rate::from_bps(self.average_bps as u64)
     }
 
-    /// Time that the link takes for `bytes` at its rate now.
+    /// Time that the link takes for `bytes` at the rate of now.
     pub fn time_for(&self, bytes: f64) -> Duration {
         seconds(bytes * 8.0 / self.now_bps)
     }
 
-    /// Bytes that the link carries in `time` at its rate now.
+    /// Bytes that the link carries in `time` at the rate of now.
     pub fn carried_in(&self, time: Duration) -> f64 {
         self.now_bps * time.as_secs_f64() / 8.0
     }
@@ -160,7 +160,7 @@ impl RateEstimate {
         self.now_bps = self.now_bps.max(self.average_bps * RESUMES);
     }
 
-    /// Notes that `total` bytes had crossed the link at this time. Returns the delivery rate, once half a span has one.
+    /// Notes that `total` bytes had crossed the link at `at`. Returns the delivery rate, once half a span has one.
     pub fn delivered(&mut self, at: Instant, total: u64, config: &FollowConfig) -> Option<Sample> {
         let at = self.deliveries.back().map_or(Instant::ZERO, |last| last.at).max(at);
         self.deliveries.push_back(Delivery { at, total });

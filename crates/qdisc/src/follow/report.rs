@@ -16,7 +16,7 @@ pub enum FollowPhase {
     Finding,
     /// The link has not been full yet: twice as much is tried in each round trip.
     Searching,
-    /// The link is full, and what leaves follows it.
+    /// The link is full, and the packets that leave follow the link's rate.
     Following,
     /// Little is sent, to measure the round trip without a queue.
     Draining,
@@ -113,11 +113,11 @@ impl FollowPhase {
 pub struct FollowSignals {
     /// Packets by which a round trip on the far side ended.
     pub round_trips: u64,
-    /// Packets that told by their senders' clocks.
+    /// Packets that told by the clocks of their senders.
     pub clocks: u64,
 }
 
-/// State of a shaper: its beliefs about the link, and the reason.
+/// State of a shaper: the shaper's beliefs about the link, and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FollowReport {
@@ -127,7 +127,7 @@ pub struct FollowReport {
     /// Rate of the link as found; `None` before the first round trip; bit/s.
     #[cfg_attr(feature = "serde", serde(rename = "rate_bps"))]
     pub found_bps: Option<u64>,
-    /// Side of the box on which the link lies; `None` while it is not known.
+    /// Side of the box on which the link lies; `None` while the side is unknown.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub side: Option<LinkSide>,
     /// Cause by which the packets that leave are bounded.

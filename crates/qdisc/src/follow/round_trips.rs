@@ -25,7 +25,7 @@ impl RoundTrips {
         Self(vec![Sent::default(); PLACES].into())
     }
 
-    /// Notes that a packet of `flow`, a hash, goes out with this timestamp.
+    /// Notes that a packet of `flow`, a hash, goes out with `timestamp`.
     pub fn note(&mut self, now: Instant, flow: u64, timestamp: u32) {
         let print = print(flow, timestamp);
         let place = &mut self.0[print as usize % PLACES];

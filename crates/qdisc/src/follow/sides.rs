@@ -22,9 +22,9 @@ const BEYOND_TARGET: u64 = 2;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum LinkSide {
-    /// Packets come out of the link before they enter the box.
+    /// Packets come out of the link before the box.
     Before,
-    /// Packets enter the link after they leave the box.
+    /// Packets enter the link after the box.
     Behind,
 }
 
@@ -129,13 +129,13 @@ impl Sides {
         self.before.reconfigure(config);
     }
 
-    /// Lets the controller for this side bound what leaves, or none.
+    /// Lets the controller for `side` bound what leaves; `None` for neither controller.
     pub fn let_bound(&mut self, side: Option<LinkSide>) {
         self.before.look_on(side != Some(LinkSide::Before));
         self.behind.look_on(side != Some(LinkSide::Behind));
     }
 
-    /// Rate of the link on a side, as far as it is known.
+    /// Rate of the link on a side, or the rate of the settings until one is found.
     pub fn rate(&self, side: LinkSide) -> Rate {
         at!(self, side, rate())
     }
@@ -155,7 +155,7 @@ impl Sides {
         self.behind.sent_again()
     }
 
-    /// Whether a queue stands on a side that shows these waits: no packet that told has waited for less than a bound.
+    /// Whether a queue stands on a side that shows `waits`: no packet that told has waited for less than a bound.
     pub fn stands(&self, side: LinkSide, waits: &Waits) -> bool {
         let own = super::seconds(PACKET as f64 * 8.0 / self.rate(side).as_bps().max(1) as f64);
         let bound = self.target * BEYOND_TARGET + own * 2;

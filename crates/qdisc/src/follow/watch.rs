@@ -9,7 +9,7 @@ use narrows_wire::Header;
 use super::config::FollowConfig;
 use super::sides::{BySide, LinkSide, Sides, Waits};
 
-/// A second of one direction, as it showed at one point.
+/// A second of one direction of the traffic, seen at one point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkSecond {
     /// Seconds since the first packet.
@@ -56,7 +56,7 @@ impl LinkWatch {
         }
     }
 
-    /// Notes a packet of this direction that takes `bytes` on the link.
+    /// Notes a packet of the watched direction that takes `bytes` on the link.
     pub fn passes(&mut self, now: Instant, header: &Header, bytes: Bytes) {
         self.tick(now);
         self.now.passed += bytes;

@@ -9,7 +9,7 @@ use crate::deficit::{Carry, DeficitScheduler, Place};
 use crate::users::{Users, user_of};
 use crate::{Dice, Packet, Ppm, ShaperConfig};
 
-/// Users, and the queues of their flows.
+/// Users, and the queues of the users' flows.
 #[derive(Debug)]
 pub struct FqUsers {
     pub users: Users<DeficitScheduler>,
@@ -19,7 +19,7 @@ pub struct FqUsers {
     ways: Ways,
     /// The user's record, by queue.
     of: Vec<u32>,
-    /// Packets in each queue of flows that found none of their own.
+    /// Whether a queue holds packets of flows that found no queue of their own, for each queue.
     guests: Vec<bool>,
 }
 

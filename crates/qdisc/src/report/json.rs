@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Ppm;
 
-/// The time nearest to this many seconds; none below zero.
+/// The time nearest to `seconds`; zero for negative numbers.
 fn time(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9).round().max(0.0) as u64)
 }
@@ -49,7 +49,7 @@ pub mod share {
     }
 }
 
-/// Drops by the name of their reason, and their sum.
+/// Drops by the name of the drop's reason, and the sum of all drops.
 pub mod drops {
     use std::borrow::Cow;
     use std::collections::BTreeMap;

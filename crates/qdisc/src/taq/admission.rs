@@ -54,16 +54,16 @@ const COARSE: Duration = Duration::from_millis(500);
 /// Rule by which pools are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The paper's.
+    /// Rule of the paper.
     Paper {
-        /// T_pool: a SYN joins a pool that started less than this ago.
+        /// T_pool: age of a pool below which a SYN joins the pool.
         join: Duration,
         /// T_wait: a pool that waited this long is admitted (the feedback solution); `None`: waiting admits nobody.
         wait: Option<Duration>,
     },
     /// Rule of the default mode: one pool after the other.
     WaitQueue {
-        /// A pool not seen for this long has left.
+        /// Silence after which a pool counts as gone.
         idle: Duration,
         /// Least time between two admissions from the queue.
         pace: Duration,
@@ -88,7 +88,7 @@ pub struct Load {
 pub struct AdmissionConfig {
     /// Rule by which pools are admitted.
     pub rule: Rule,
-    /// Whether SYNs that wait are held; else they are dropped.
+    /// Whether waiting SYNs are held; else waiting SYNs are dropped.
     pub hold: bool,
     /// Pools remembered at once.
     pub pools: usize,
@@ -96,12 +96,12 @@ pub struct AdmissionConfig {
     pub users: UserRule,
 }
 
-/// Which way a SYN was going.
+/// Direction in which a SYN was going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SynDirection {
-    /// Into the queue of this discipline: it opens an upload.
+    /// Into the queue of the discipline: the SYN opens an upload.
     Own,
-    /// The other way: it asks for a download.
+    /// Against the direction of the queue: the SYN asks for a download.
     Reverse,
 }
 
@@ -114,15 +114,15 @@ pub struct Decisions<'a, P> {
     pub verdicts: &'a mut Verdicts<P>,
 }
 
-/// Record of a pool beside its address and times.
+/// Record of a pool beside the pool's address and times.
 #[derive(Debug)]
 struct Member<P> {
     held: Vec<(SynDirection, P)>,
-    /// Whether the pool was admitted while it was away.
+    /// Whether the pool was admitted while the pool was away.
     granted: bool,
     /// Whether the pool has sent or received more than SYNs: then it is no made-up address.
     proven: bool,
-    /// Number of its place in the wait queue, of all that ever were.
+    /// Number of the pool's place in the wait queue, counted over all places that ever were.
     ticket: u64,
 }
 
@@ -133,7 +133,7 @@ impl<P> Default for Member<P> {
 }
 
 impl<P> Member<P> {
-    /// The list it stands in when it is admitted.
+    /// The list that the pool stands in once the pool is admitted.
     const fn admitted(&self) -> List {
         if self.proven { List::Proven } else { List::Unproven }
     }
@@ -153,7 +153,7 @@ struct Past {
     tickets: u64,
 }
 
-/// The pools admitted and those who wait.
+/// The pools admitted and the pools that wait.
 #[derive(Debug)]
 pub struct Admission<P> {
     config: AdmissionConfig,
@@ -429,7 +429,7 @@ impl<P: Packet> Admission<P> {
 
 /// Users of pools, and the times at which pools are admitted.
 impl<P: Packet> Admission<P> {
-    /// User whose request this is.
+    /// User whose request `packet` is.
     #[must_use]
     pub fn user(&self, way: SynDirection, packet: &P) -> User {
         let key = packet.header().key;

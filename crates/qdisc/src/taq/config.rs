@@ -19,7 +19,7 @@ pub enum Share {
     Auto,
     /// Every flow gets the same.
     Flow,
-    /// Every user gets the same, and shares it among its flows.
+    /// Every user gets the same share, which is divided among the user's flows.
     User,
 }
 
@@ -42,7 +42,7 @@ pub enum WaitingSyn {
     Auto,
     /// A waiting SYN is dropped; the client asks again.
     Drop,
-    /// A waiting SYN is held, and let go when its pool is admitted.
+    /// A waiting SYN is held until its pool is admitted.
     Hold,
 }
 
@@ -64,19 +64,19 @@ impl Codepoints {
     /// Codepoints that ask for a short wait: EF (RFC 3246), VOICE-ADMIT (RFC 5865), CS5 and CS6 (RFC 4594).
     pub const URGENT: Self = Self(1 << 46 | 1 << 44 | 1 << 40 | 1 << 48);
 
-    /// Whether a codepoint is among these.
+    /// Whether `dscp` is in the set.
     #[must_use]
     pub const fn has(self, dscp: Dscp) -> bool {
         self.0 >> dscp.get() & 1 == 1
     }
 }
 
-/// All settings: those of both modes, and those of one.
+/// All settings: those of both modes, and those of the mode chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Settings that have a meaning in both modes.
     pub common: Common,
-    /// Mode, with its own settings.
+    /// Mode, with the settings of the mode.
     pub mode: Mode,
 }
 
@@ -85,7 +85,7 @@ pub struct Config {
 pub enum Mode {
     /// The best found by measurement.
     Default(DefaultConfig),
-    /// The published text, with the notes' choices where it is silent.
+    /// The published text, with the notes' choices where the text is silent.
     Paper(PaperConfig),
 }
 
@@ -247,13 +247,13 @@ pub struct DefaultConfig {
     pub expedited_dscp: Codepoints,
     /// Senders whose codepoints are believed.
     pub expedited_trust: Trust,
-    /// Whether flows of small datagrams both ways have it without a mark.
+    /// Whether flows of small datagrams both ways have the expedited class without a mark.
     pub expedited_unmarked: bool,
     /// Clear the codepoint of what leaves.
     pub wash: bool,
     /// Discard what a sender of QUIC that has heard nothing sends while other packets of its flow wait.
     pub suppress_probes: bool,
-    /// Discard its path MTU probes while other packets of its flow wait.
+    /// Discard a sender's path MTU probes while other packets of the flow wait.
     pub suppress_mtu_probes: bool,
     /// Bytes a new flow of QUIC may send before the old flows beyond `new_quantum`, because its handshake is padded.
     pub quic_credit: u32,
@@ -330,19 +330,19 @@ pub struct Dimensions {
 }
 
 impl Config {
-    /// The paper mode with its defaults.
+    /// The paper mode with default settings.
     #[must_use]
     pub fn paper() -> Self {
         Self { common: Common::default(), mode: Mode::Paper(PaperConfig::default()) }
     }
 
-    /// The settings of the default mode, if it is that.
+    /// The settings of the default mode; `None` in the paper mode.
     #[must_use]
     pub const fn as_default(&self) -> Option<&DefaultConfig> {
         if let Mode::Default(config) = &self.mode { Some(config) } else { None }
     }
 
-    /// The settings of the paper mode, if it is that.
+    /// The settings of the paper mode; `None` in the default mode.
     #[must_use]
     pub const fn as_paper(&self) -> Option<&PaperConfig> {
         if let Mode::Paper(config) = &self.mode { Some(config) } else { None }

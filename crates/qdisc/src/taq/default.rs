@@ -74,7 +74,7 @@ const MOST_RAISED: u32 = 1 << 27;
 /// and the sender not yet acknowledged, on a path of a thin link.
 const RESET_REACH: u32 = 64 << 10;
 
-/// TAQ in its default mode, for one direction of a link.
+/// Default mode of TAQ, for one direction of a link.
 #[derive(Debug)]
 pub struct DefaultMode<P> {
     common: Common,
@@ -100,7 +100,7 @@ struct Arrival {
     len: Bytes,
     /// Bytes on the link.
     cost: u64,
-    /// The user, where the driver tells it.
+    /// The user, where the driver names the packet's user.
     user: Option<User>,
     tcp: bool,
 }
@@ -144,7 +144,7 @@ impl Leaving {
         Self { len: header.len, new_data, came, tcp: header.tcp.as_ref().map(segment) }
     }
 
-    /// Whether it is data, as all that is not TCP.
+    /// Whether the packet carries data; every packet other than TCP does.
     fn is_data(&self) -> bool {
         self.tcp.is_none_or(|segment| segment.payload > 0)
     }
@@ -175,7 +175,7 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
-    /// Queues a packet that may pass, unless it need not be sent.
+    /// Queues a packet that may pass, unless the packet need not be sent.
     fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         self.loss.arrival(now);
         let seen = self.queues.arrived(now, packet.header());
@@ -511,7 +511,7 @@ impl<P: Packet> DefaultMode<P> {
         Some(packet)
     }
 
-    /// Has a packet that asks for a connection wait, if it has to.
+    /// Holds a packet that asks for a connection until admission, or queues the packet at once.
     #[cold]
     fn enqueue_request(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         if let Some(packet) = self.request(now, SynDirection::Own, packet, verdicts) {

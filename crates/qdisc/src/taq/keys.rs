@@ -15,7 +15,7 @@ impl Words for Mode {
     fn chosen(&self) -> usize {
         usize::from(matches!(self, Self::Paper(_)))
     }
-    /// Another mode begins with its own defaults.
+    /// Chooses the mode at `place`. A mode other than the present one begins with its defaults.
     fn choose(&mut self, place: usize) {
         if place != self.chosen() {
             *self = if place == 0 { Self::default() } else { Self::Paper(PaperConfig::default()) };

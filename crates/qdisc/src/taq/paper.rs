@@ -96,7 +96,7 @@ impl<P: Packet> PaperMode<P> {
         Load { overloaded: self.is_overloaded(now), round: Duration::ZERO }
     }
 
-    /// A packet that may be queued goes to its class.
+    /// Puts a packet that may be queued into the packet's class.
     fn admit(&mut self, now: Instant, packet: P, verdicts: &mut Verdicts<P>) {
         // The record comes from memory while other things are done.
         let expected = self.tracker.expect(&packet.header().key);
@@ -158,7 +158,7 @@ impl<P: Packet> PaperMode<P> {
         waits
     }
 
-    /// Queues a packet of a known flow and returns its class.
+    /// Queues a packet of a known flow and returns the packet's class.
     fn place_packet(&mut self, now: Instant, id: FlowId, kind: PacketKind, packet: P) -> Class {
         let flow = slot(id);
         self.shares.seen(now, id, &mut self.tracker);

@@ -28,13 +28,13 @@ impl PoolId {
 pub(super) enum List {
     /// The wait queue, in the order of first SYNs.
     Waiting,
-    /// Admitted, nothing seen of it but SYNs; least recently seen first.
+    /// Admitted pools of which only SYNs were seen; least recently seen first.
     Unproven,
     /// Admitted and seen to send or receive; least recently seen first.
     Proven,
 }
 
-/// Record of a pool; `T` is the part that the owner keeps for it.
+/// Record of a pool; `T` is the part that the owner keeps for the pool.
 #[derive(Debug)]
 pub(super) struct PoolRecord<T> {
     pub(super) user: User,
@@ -96,7 +96,7 @@ impl<T: Default> Pools<T> {
         self.lists[list as usize].first().map(|first| self.id(first))
     }
 
-    /// The pool, if it is still the one that was meant.
+    /// The pool with `id`; `None` if the pool is gone.
     pub(super) fn get(&self, id: PoolId) -> Option<&PoolRecord<T>> {
         self.slab.get(id.index).filter(|p| p.generation == id.generation)
     }
@@ -130,7 +130,7 @@ impl<T: Default> Pools<T> {
         }
     }
 
-    /// Forgets the pool and returns what was kept for it.
+    /// Forgets the pool and returns the data kept for the pool.
     pub(super) fn remove(&mut self, id: PoolId) -> Option<T> {
         let list = self.get(id)?.list;
         self.lists[list as usize].remove(&mut self.slab, id.index);

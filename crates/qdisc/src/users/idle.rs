@@ -57,7 +57,7 @@ impl Idle {
     }
 }
 
-/// Whether a note is the newest of its user.
+/// Whether a note is the newest of the user.
 fn counts<S>(state: &UserState<S>, at: Coarse) -> bool {
     state.noted && state.rests == at
 }

@@ -23,7 +23,7 @@ impl LaneUsers {
         Self { users: Users::new(Carry::Forget, waiting, link, Ppm::ONE, seed), rule, quantum }
     }
 
-    /// A lane of this user has a packet from now on. The user's record.
+    /// Counts a lane of `user` that has a packet from now on. Returns the user's record.
     pub fn enter(&mut self, user: User) -> u32 {
         let at = self.users.find_or_make(user, || ((), 0));
         let state = self.users.at_mut(at);

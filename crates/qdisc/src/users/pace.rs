@@ -10,7 +10,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 /// others takes less than one packet at that rate; and who comes back may wait for two.
 const SAVED: (Duration, Bytes) = (Duration::from_millis(50), Bytes(2 * 1514));
 
-/// A rate, and how far it is used.
+/// A rate, and how far the rate is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Rate in bits per second; 0 for none.

@@ -8,12 +8,12 @@ use narrows_users::{CircuitId, User};
 /// Levels of sites above a circuit, at most: a turn of a user is booked at each.
 pub const LEVELS: usize = 8;
 
-/// A site: circuits and other sites that share what it has.
+/// A site: circuits and other sites that share the site's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Rate of the site; `None` for no limit.
     pub rate: Option<Rate>,
-    /// Site that it hangs at, which stands before it in the list.
+    /// Site above, at which the site hangs; stands before the site in the list.
     pub above: Option<u32>,
 }
 
@@ -23,7 +23,7 @@ pub struct CircuitRates {
     circuits: Arc<[Option<Rate>]>,
     others: Option<Rate>,
     sites: Arc<[Site]>,
-    /// Site of each circuit, by number; those beyond the end hang at none.
+    /// Site of each circuit, by number; circuits beyond the end hang at no site.
     site_of: Arc<[Option<u32>]>,
 }
 
@@ -34,7 +34,7 @@ impl CircuitRates {
         Self { circuits: circuits.into(), ..Self::default() }
     }
 
-    /// Gives each user that is no circuit this rate.
+    /// Gives `rate` to each user that is no circuit.
     #[must_use]
     pub fn with_others(self, rate: Option<Rate>) -> Self {
         Self { others: rate, ..self }
@@ -71,7 +71,7 @@ impl CircuitRates {
         site.filter(|site| (*site as usize) < self.sites.len())
     }
 
-    /// The sites; one stands after that which it hangs at.
+    /// The sites; each stands after the site at which it hangs.
     #[must_use]
     pub fn sites(&self) -> &[Site] {
         &self.sites

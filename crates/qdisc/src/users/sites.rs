@@ -18,7 +18,7 @@ use super::pace::Pace;
 use super::rates::Site;
 use crate::deficit::{Member, Place, Service};
 
-/// Standing of a user at its site.
+/// Standing of a user at the user's site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// The user has nothing of the site: it is looked at when its turn comes.
@@ -30,13 +30,13 @@ pub enum Standing {
     Admitted(i32),
 }
 
-/// Place of a site among those that are looked at.
+/// Place of a site among the sites that are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stands {
     /// Stands nowhere: no user of the site waits, or all who do wait for sites below it.
     #[default]
     Idle,
-    /// Among those that are looked at by time, with its own time.
+    /// Among the sites looked at by time, with the time of this site.
     Held(Instant),
     /// In the order of the site above.
     Listed,
@@ -46,14 +46,14 @@ enum Stands {
 struct Node {
     pace: Pace,
     above: u32,
-    /// Users that wait here, before the round and in it.
+    /// Users that wait at the site, before the round and in the round.
     ahead: List<Service>,
     round: List<Service>,
     /// Whether the last that went on was one of `ahead`.
     was_ahead: bool,
     /// Order of turns, the next first, of sites below and of this one itself for its own users.
     order: VecDeque<u32>,
-    /// Whether `order` has this one itself.
+    /// Whether `order` holds the site itself.
     in_order: bool,
     /// Turns that the first of `order` has left.
     turns: u32,
@@ -66,14 +66,14 @@ struct Node {
 #[derive(Debug, Default)]
 pub struct Sites {
     nodes: Vec<Node>,
-    /// Sites with users waiting, by the time at which they are looked at.
+    /// Sites with users waiting, by the time at which a site is looked at.
     held: BTreeSet<(Instant, u32)>,
     /// Users that wait at any.
     waiting: usize,
 }
 
 impl Sites {
-    /// Sites with these rates, at which nobody waits.
+    /// Makes sites with the rates given, at which no user waits.
     pub fn new(sites: &[Site]) -> Self {
         let node = |site: &Site| {
             let mut pace = Pace::default();
@@ -108,14 +108,14 @@ impl Sites {
         &mut self.nodes[at as usize]
     }
 
-    /// A site and all above it.
+    /// A site and all sites above the site.
     fn chain(&self, site: u32) -> impl Iterator<Item = u32> {
         core::iter::successors(Some(site), |at| {
             Some(self.nodes[*at as usize].above).filter(|above| *above != NIL)
         })
     }
 
-    /// Whether a site and all above it have paid for what was sent, and nobody waits there.
+    /// Whether a site and all sites above the site have paid for what was sent, and nobody waits there.
     pub fn is_free(&self, now: Instant, site: u32) -> bool {
         let free = |node: &Node| node.pace.paid_until() <= now && node.waiting == 0;
         self.chain(site).all(|at| free(&self.nodes[at as usize]))
@@ -148,12 +148,12 @@ impl Sites {
         self.held.insert((until, at));
     }
 
-    /// Books `quantum` bytes in advance with a site and all above it.
+    /// Books `quantum` bytes in advance with a site and all sites above the site.
     pub fn book(&mut self, now: Instant, site: u32, quantum: i32) {
         self.pay(now, site, quantum, 0);
     }
 
-    /// Puts a user that stands in no list among those who wait at its site.
+    /// Puts a user that stands in no list among the users who wait at the user's site.
     pub fn wait<M: Member>(
         &mut self,
         users: &mut (impl Arena<Item = M> + ?Sized),
@@ -180,7 +180,7 @@ impl Sites {
         self.stand(now, site);
     }
 
-    /// Takes a user out that waits at its site.
+    /// Takes a user out that waits at `site`.
     pub fn leave<M: Member>(&mut self, users: &mut (impl Arena<Item = M> + ?Sized), site: u32, user: u32) {
         let old = matches!(users.at(user).turn().place(), Place::Old | Place::Idle);
         let node = self.node(site);
@@ -286,7 +286,7 @@ impl Sites {
         if ahead { node.ahead.pop_front(users) } else { node.round.pop_front(users) }
     }
 
-    /// Takes the first out of an order: nobody of it can go on.
+    /// Removes the first site of an order, of which nobody can go on.
     fn drop_first(&mut self, now: Instant, at: u32, first: u32) {
         let node = self.node(at);
         node.order.pop_front();

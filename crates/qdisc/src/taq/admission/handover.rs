@@ -8,7 +8,7 @@ use super::{Admission, Member, Past, RECENT};
 use crate::Packet;
 use crate::taq::pools::List;
 
-/// The lists in the order in which they are told.
+/// The lists in the order in which a handover tells the lists' pools.
 const LISTS: [List; 3] = [List::Waiting, List::Unproven, List::Proven];
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -86,7 +86,7 @@ impl<P: Packet> DefaultMode<P> {
         }
     }
 
-    /// Marks a packet, if that is wanted and it can be.
+    /// Marks a packet, if marking is enabled and the packet is ECN-capable.
     fn mark(&mut self, at: u32, verdicts: &mut Verdicts<P>) -> bool {
         self.config.mark && self.counters.mark_packet(self.queues.packet_mut(at), Reason::Sojourn, verdicts)
     }

@@ -22,7 +22,7 @@ pub fn goes_first(config: &DefaultConfig, header: &Header, idle: bool) -> bool {
     config.new_flows_first && is_control(header, idle)
 }
 
-/// Whether it is a packet without data that may overtake its flow's.
+/// Whether a packet carries no data and may overtake the other packets of its flow.
 fn is_control(header: &Header, idle: bool) -> bool {
     header.tcp.as_ref().is_some_and(|t| {
         t.payload == 0 && (idle || (t.is_pure_ack() || t.flags.has(Flags::SYN.and(Flags::ACK))))

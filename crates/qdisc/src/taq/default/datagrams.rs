@@ -21,14 +21,14 @@ use narrows_wire::Header;
 use super::{DefaultMode, OTHERS_RTT};
 use crate::{Packet, Reason, Verdicts};
 
-/// Packets that a flow above its share may have waiting: one is served while the other is answered.
+/// Packets that a flow above its share may have waiting: one packet is served while the other is answered.
 pub const OTHERS_PACKETS: u32 = 2;
 
 /// Time within which a queue below its share runs empty: what waits for longer has been given up or asked for again
 /// (DNS, RADIUS and IKE repeat after one to five seconds).
 const EMPTIES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time that a flow's share may take for what it has waiting.
+/// Time in which a flow's share must be able to send all that waits of the flow.
 const MOST_WAITING: Duration = Duration::from_secs(2);
 
 /// Bytes of the largest datagram.
@@ -55,7 +55,7 @@ impl Datagrams {
         (self.full_since, self.refused) = (None, None);
     }
 
-    /// How long more than enough has been waiting, which it is at present.
+    /// Time for which more than enough has been waiting, for a flow of which that is so at `now`.
     fn full_for(&mut self, now: Instant) -> Duration {
         let units = (now.as_nanos() >> 20) as u32;
         let since = *self.full_since.get_or_insert(NonZeroU32::MIN.saturating_add(units.saturating_sub(1)));
@@ -89,7 +89,7 @@ impl<P: Packet> DefaultMode<P> {
         refused
     }
 
-    /// Bytes that a flow sends in this time, two quanta at least.
+    /// Bytes that a flow sends in `time`, two quanta at least.
     fn room(&self, id: FlowId, time: Duration) -> u64 {
         let (round, turns) = (self.queues.round(id), self.queues.turns());
         let quanta = (time.as_nanos() / round.as_nanos().max(1)).max(OTHERS_PACKETS.into());

@@ -59,7 +59,7 @@ pub struct Departures {
 struct Departed {
     seq: SeqNum,
     len: u16,
-    /// Summary of its header by [`told`].
+    /// Summary of the segment's header by [`told`].
     told: u16,
     /// Time at which it came and when it left; the same once a copy of it has been suppressed, so that no other is.
     came: Micros,

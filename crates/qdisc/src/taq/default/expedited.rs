@@ -56,7 +56,7 @@ const LESS: (u64, u64) = (4, 5);
 /// Binary places of a need, so that it also fades between packets that follow each other fast.
 const FRACTION: u32 = 10;
 
-/// Datagrams of one flow, and those of the other direction.
+/// Datagrams of one flow, in both directions.
 #[derive(Clone, Copy, Debug)]
 struct SmallDatagrams {
     /// Small ones in a row, up to [`IN_A_ROW`].
@@ -100,18 +100,18 @@ struct Place {
 }
 
 impl Place {
-    /// Bytes that it needs by now.
+    /// Bytes that the user needs at `now`.
     fn need(&self, now: Instant) -> u64 {
         let gone = now.since(self.at).min(MEASURED).as_nanos() / 1000;
         self.need - self.need * gone / (MEASURED.as_nanos() / 1000)
     }
 }
 
-/// The class: who is in it, and how far its share is used.
+/// The expedited class: the users in the class, and how far the class's share is used.
 #[derive(Debug)]
 pub struct Expedited {
     flows: PerFlow<SmallDatagrams>,
-    /// Users, in the order in which they came.
+    /// Users, in the order of arrival.
     places: Vec<Place>,
     used: ControlShare,
     counters: Counters,
@@ -143,7 +143,7 @@ const fn is_marked(config: &DefaultConfig, header: &Header, by_users: bool) -> b
 }
 
 impl Expedited {
-    /// Whether a packet of this kind goes before all flows; if so, it is charged to the share.
+    /// Whether a packet of `kind` goes before all flows; if so, the packet is charged to the share.
     pub fn admits(
         &mut self,
         now: Instant,
@@ -180,7 +180,7 @@ impl Expedited {
         datagrams.answers_marked = is_marked(config, header, users != Side::Source);
     }
 
-    /// Counts users who have the class or ask for it.
+    /// Number of users who have the class or ask for the class.
     pub fn users(&self, now: Instant) -> usize {
         self.places.iter().filter(|place| now.since(place.at) < LEFT).count()
     }

@@ -19,7 +19,7 @@ impl PendingRepair {
     pub const fn open(&mut self, end: SeqNum, now: Instant) {
         *self = Self { open: true, end, since: now };
     }
-    /// The receiver has everything up to `ack`, which it had not before.
+    /// Takes note that the receiver has everything up to `ack`, a new acknowledgment.
     pub fn acknowledged(&mut self, ack: SeqNum) {
         self.open &= !self.end.at_or_before(ack);
     }

@@ -2,7 +2,7 @@
 
 use narrows_flow::{Flow, FlowId};
 
-/// Record in a slot of the tracker, and the flow it belongs to.
+/// Record in a slot of the tracker, and the flow that the record belongs to.
 #[derive(Clone, Copy, Debug)]
 struct Slot<T> {
     /// The tracker's count of the flow that has the record; [`u32::MAX`] if none has.
@@ -23,12 +23,12 @@ impl<T> Default for PerFlow<T> {
 }
 
 impl<T: Clone + Default> PerFlow<T> {
-    /// Finds the record of a flow, if it has one.
+    /// Finds the record of a flow; `None` if the flow has no record.
     pub fn get(&self, id: FlowId, of: &Flow) -> Option<&T> {
         self.slots.get(id.index()).filter(|slot| slot.generation == of.generation()).map(|slot| &slot.record)
     }
 
-    /// Finds the record of a flow to change it, if it has one.
+    /// Finds the record of a flow to change the record; `None` if the flow has none.
     pub fn get_mut(&mut self, id: FlowId, of: &Flow) -> Option<&mut T> {
         let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == of.generation());
         slot.map(|slot| &mut slot.record)

@@ -31,11 +31,11 @@ use crate::{Ahead, Backlog, Packet};
 #[repr(C)]
 struct FlowQueue {
     list: List,
-    /// Bytes of its packets: `memory_bytes` is below 2^32.
+    /// Bytes of the flow's packets: `memory_bytes` is below 2^32.
     bytes: u32,
     /// Neighbours among flows with as long a backlog.
     rank: Links,
-    /// No packet before this one can be repaired; [`NIL`]: none at all.
+    /// Packet before which no packet can be repaired; [`NIL`]: no packet at all can be repaired.
     repairable: u32,
 }
 
@@ -88,7 +88,7 @@ const _: () = assert!(core::mem::offset_of!(FlowState, turn) < 64);
 const _: () = assert!(core::mem::offset_of!(FlowState, departures) == 2 * 64 - 16);
 
 impl FlowState {
-    /// A new connection of these addresses. What waits, waits on.
+    /// Starts a new connection of the same addresses. Waiting packets stay.
     fn restart(&mut self, generation: u32, credit: i32) {
         self.turn.restart(credit);
         *self = Self { queue: self.queue, turn: self.turn, generation, ..Self::default() };
@@ -202,14 +202,14 @@ pub enum End {
     Back,
 }
 
-/// Flows, their queues and their turns.
+/// Flows, with the flows' queues and turns.
 #[derive(Debug)]
 pub struct FlowQueues<P> {
     tracker: Tracker,
     /// Flows by the tracker's slots.
     flows: Vec<FlowState>,
     slab: Slab<Entry>,
-    /// Packets by the slab's places; `None` where it has a free one.
+    /// Packets by the slab's places; `None` in a free place.
     packets: Vec<Option<P>>,
     /// Packets that go before all flows.
     control: VecDeque<(FlowId, P)>,
@@ -249,7 +249,7 @@ impl<P: Packet> FlowQueues<P> {
         &self.tracker
     }
 
-    /// The tracker, for what tells it nothing of packets that wait.
+    /// The tracker, for callers that tell the tracker nothing of packets that wait.
     pub const fn tracker_mut(&mut self) -> &mut Tracker {
         &mut self.tracker
     }
@@ -268,12 +268,12 @@ impl<P: Packet> FlowQueues<P> {
         self.tracker.flow(id)
     }
 
-    /// State of a flow after its first packet.
+    /// State of a flow whose first packet has been seen.
     pub fn state(&self, id: FlowId) -> &FlowState {
         &self.flows[id.index()]
     }
 
-    /// State of a flow after its first packet, for the parts to change theirs.
+    /// State of a flow whose first packet has been seen, to be changed.
     pub fn state_mut(&mut self, id: FlowId) -> &mut FlowState {
         &mut self.flows[id.index()]
     }
@@ -333,7 +333,7 @@ impl<P: Packet> FlowQueues<P> {
         }
     }
 
-    /// The state of a flow for another process, if it is that flow's.
+    /// The state of a flow for another process; `None` for a state of an earlier flow.
     #[cfg(feature = "handover")]
     pub fn known(&self, id: FlowId) -> Option<&FlowState> {
         self.find(id).filter(|state| state.is_of(self.tracker.flow(id)))
@@ -393,7 +393,7 @@ impl<P: Packet> FlowQueues<P> {
         self.packets[at as usize].as_ref().expect(IN_USE)
     }
 
-    /// A packet that waits, to mark it. The packet's length must stay.
+    /// A packet that waits, to be marked. The packet's length must stay.
     pub fn packet_mut(&mut self, at: u32) -> &mut P {
         self.packets[at as usize].as_mut().expect(IN_USE)
     }
@@ -408,7 +408,7 @@ impl<P: Packet> FlowQueues<P> {
         self.flows[id.index()].queue.list.iter(&self.slab).map(|at| self.packet(at))
     }
 
-    /// A flow's packets from the back, with their places.
+    /// A flow's packets from the back, with the packets' places.
     pub fn packets_back(&self, id: FlowId) -> impl Iterator<Item = (u32, &P)> {
         self.flows[id.index()].queue.list.iter_back(&self.slab).map(|at| (at, self.packet(at)))
     }
@@ -467,7 +467,7 @@ impl<P: Packet> FlowQueues<P> {
         self.control.push_back((id, packet));
     }
 
-    /// Takes the first of the packets that go before all flows, to send it.
+    /// Takes the first of the packets that go before all flows, to be sent.
     pub fn pop_control(&mut self, now: Instant) -> Option<(FlowId, P)> {
         let (id, packet) = self.control.pop_front()?;
         self.backlog.sub(packet.len());
@@ -578,7 +578,7 @@ impl<P: Packet> FlowQueues<P> {
 /// Records fetched from memory before they are needed. Nothing but speed depends on it: without [`FlowQueues::fetch`]
 /// a packet takes twice as long (`per_packet`, `taq` at 10 000 flows: 461 ns for 205).
 impl<P: Packet> FlowQueues<P> {
-    /// Fetches what a packet of this flow will need, which comes soon.
+    /// Fetches the records that a packet of the flow `key`, which comes soon, will need.
     pub fn fetch(&self, key: &FlowKey, ahead: Ahead) {
         let expected = self.tracker.expect(key);
         if ahead == Ahead::Far {
@@ -628,7 +628,7 @@ pub mod samples {
         Record { id: u64::from(seq), header }
     }
 
-    /// Queues such a packet.
+    /// Queues a data packet of one flow.
     pub fn push(queues: &mut FlowQueues<Record>, id: FlowId, seq: u32, payload: u32, new_data: bool) {
         let packet = data(seq, payload);
         let arrival = Arrival::new(&packet, &link());

@@ -35,8 +35,8 @@ const LOOKED_AT: usize = 64;
 /// Bytes by which a copy may differ from its original: acknowledgments come and go with it.
 const OTHER_FRAMES: u64 = 32;
 
-/// Whether it is a packet of a handshake. What follows on the same flow is taken for data whatever its first bits say:
-/// senders may clear the fixed one (RFC 9287).
+/// Whether a packet belongs to a handshake. Later packets of the same flow are taken for data whatever their first bits
+/// say: senders may clear the fixed one (RFC 9287).
 pub fn is_handshake(header: &Header) -> bool {
     header.quic.is_some_and(QuicPacket::is_handshake)
 }
@@ -44,7 +44,7 @@ pub fn is_handshake(header: &Header) -> bool {
 /// Judgment of an arriving datagram.
 #[derive(Debug)]
 pub struct Arrived<P> {
-    /// Whether it need not be sent.
+    /// Whether the datagram need not be sent.
     pub useless: bool,
     /// A path MTU probe that waited, and shows as such by this packet: it is discarded.
     pub probe: Option<P>,
@@ -260,7 +260,7 @@ const UNKNOWN: Duration = Duration::from_millis(300);
 /// Longest time that an answer takes, beside the wait here.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// State of what a sender has to say, told by the sizes of its packets.
+/// State of the data that a sender has to send, told by the sizes of the sender's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 enum Data {
@@ -272,7 +272,7 @@ enum Data {
     Over,
 }
 
-/// Record of a flow of QUIC, beside its queue.
+/// Record of a flow of QUIC, beside the flow's queue.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 pub struct QuicFlow {
@@ -443,7 +443,7 @@ impl QuicFlow {
         (self.receiver_rtt_us > 0).then(|| Duration::from_micros(self.receiver_rtt_us.into()))
     }
 
-    /// Whether the answer to what was sent on last may still be on its way.
+    /// Whether the answer to the last packet sent on may still be on the way.
     fn is_answer_due(&self, now: Instant) -> bool {
         // A quarter more for its jitter, and the delay of an acknowledgment (RFC 9000, section 13.2.1).
         let margin = self.receiver_rtt().map_or(UNKNOWN, |rtt| rtt + rtt / 4 + Duration::from_millis(25));

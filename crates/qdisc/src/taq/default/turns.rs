@@ -38,7 +38,7 @@ const FIRST_FLIGHT: i32 = 4;
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
 
-/// A flow's turn, and its user.
+/// A flow's turn, and the flow's user.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
@@ -77,7 +77,7 @@ impl FlowTurn {
         (self.served_at != NEVER).then_some(self.served_at)
     }
 
-    /// Notes that data is sent on; whether it is the first.
+    /// Notes that data is sent on; tells whether the data is the flow's first.
     pub fn served(&mut self, now: Instant) -> bool {
         core::mem::replace(&mut self.served_at, now) == NEVER
     }
@@ -283,7 +283,7 @@ impl Turns {
         self.round_of(Some(flow.user))
     }
 
-    /// The time from one turn of a flow of this user to the next.
+    /// Time from one turn of a flow of `user` to the flow's next.
     fn round_of(&self, user: Option<u32>) -> Duration {
         let Some(users) = &self.users else { return self.lengths.time * self.flows.max(1).into() };
         let user = user.and_then(|user| users.get(user));
@@ -425,7 +425,7 @@ impl Turns {
         lists.enter(flows, id.0, place, quantum);
     }
 
-    /// Takes a flow without backlog out of its list.
+    /// Takes a flow without backlog out of the list that the flow stands in.
     pub fn leave(&mut self, flows: &mut [FlowState], id: u32) {
         let FlowTurn { turn, user: at, .. } = flows[id as usize].turn;
         if turn.place() == Place::Idle {
@@ -571,7 +571,7 @@ struct Comer {
     round_time: Duration,
     quantum: i32,
     new_quantum: i32,
-    /// Bytes of the link that its packet takes.
+    /// Bytes of the link that the comer's packet takes.
     cost: u64,
     /// Whether the packet is of TCP and half a quantum at most, so mostly a request, to which the answer has a wait of
     /// its own; and such may go before all.
@@ -610,7 +610,7 @@ impl Comer {
         }
     }
 
-    /// The list of a comer that has something of its first credit left.
+    /// The list of a comer that has a part of the first credit left.
     const fn first_of_new(&self) -> Place {
         if self.request { Place::Sparse } else { Place::New }
     }
@@ -663,7 +663,7 @@ mod tests {
         }
     }
 
-    /// Where a comer goes, and the credit and deficit it has then.
+    /// The place of a comer, with the credit and deficit that the comer has there.
     fn goes(comer: Comer, served_at: Instant, credit: i32, deficit: i32) -> (Place, i32, i32) {
         let mut turn = Turn::with_credit(credit);
         turn.deficit = deficit;

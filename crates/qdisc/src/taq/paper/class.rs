@@ -9,15 +9,15 @@ use super::predict::{drops_lately, has_timer};
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Retransmissions, by the kind and length of the silence before them.
+    /// Retransmissions, ordered by the kind and length of the silence before the retransmission.
     Recovery,
     /// Flows that have just begun.
     New,
     /// Flows with several recent drops.
     Over,
-    /// Flows below their fair share.
+    /// Flows below the fair share.
     Below,
-    /// Flows above their fair share.
+    /// Flows above the fair share.
     Above,
 }
 

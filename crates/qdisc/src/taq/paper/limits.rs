@@ -15,11 +15,11 @@ use super::victims::{self, steps};
 use super::{PaperMode, UNKNOWN_BUCKET, id_of};
 use crate::{Packet, Reason, Verdict, Verdicts};
 
-/// Meaning of a packet's loss for its flow, at present.
+/// Consequence that a packet's loss would have for the packet's flow at present.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     next: NextState,
-    /// The flow's rate over its share, in 1/256.
+    /// The flow's rate divided by the flow's share, in 1/256.
     ratio: u64,
     bucket: u16,
 }

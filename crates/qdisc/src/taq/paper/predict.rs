@@ -35,7 +35,7 @@ pub(super) const fn drops_lately(flow: &Flow) -> u32 {
     flow.drops_cur() + flow.drops_prev()
 }
 
-/// Whether a sender waits for this packet's acknowledgment with a timer.
+/// Whether a sender waits for the acknowledgment of a packet of `kind` with a timer.
 pub(super) const fn has_timer(flow: &Flow, kind: PacketKind) -> bool {
     flow.is_tcp()
         && !matches!(

@@ -40,7 +40,7 @@ pub(super) struct Scheduler {
     reweigh_at: Instant,
 }
 
-/// Class that sends next, and whether the recovery bucket pays for it.
+/// Class that sends next, and whether the recovery bucket pays for the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) class: Class,
@@ -177,7 +177,7 @@ mod tests {
         store
     }
 
-    /// Sends `n` packets at once and counts them by class of level 2.
+    /// Sends `n` packets at once and counts the packets by class of level 2.
     fn serve(store: &mut PaperQueues<Record>, s: &mut Scheduler, n: usize) -> [usize; 3] {
         let mut counts = [0; 3];
         for _ in 0..n {

@@ -28,7 +28,7 @@ struct FlowShare {
     weight: u64,
     pool: u32,
     generation: u32,
-    /// Time to look whether it is still active.
+    /// Time of the next check whether the flow is still active.
     look_at: Instant,
     list: u8,
     links: Links,
@@ -72,7 +72,7 @@ impl Due {
     }
 }
 
-/// Active flows and their weights.
+/// Active flows and the flows' weights.
 #[derive(Debug)]
 pub(super) struct Shares {
     link_bps: u64,

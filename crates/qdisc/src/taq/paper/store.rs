@@ -21,15 +21,15 @@ use crate::{Backlog, Packet};
 #[derive(Debug)]
 pub(super) struct Node<P> {
     pub(super) packet: P,
-    /// The slot of its flow.
+    /// The slot of the packet's flow.
     pub(super) flow: u32,
     /// Order of arrival over the whole queue.
     pub(super) arrival: u64,
-    /// Key of the packet in the recovery queue; zero if it stands in a FIFO.
+    /// Key of the packet in the recovery queue; zero for a packet in a FIFO.
     recovery_key: u64,
     pub(super) kind: PacketKind,
     pub(super) class: Class,
-    /// Bucket of the packet among those its class could lose.
+    /// Bucket of the packet among those that the packet's class could lose.
     pub(super) bucket: u16,
     in_class: Links,
     in_flow: Links,
@@ -80,7 +80,7 @@ pub(super) const BEHIND_UNKNOWN: u8 = 2;
 const UNIT: u32 = 20;
 
 impl PaperFlow {
-    /// Number of its packets that wait in a FIFO.
+    /// Number of the flow's packets that wait in a FIFO.
     pub(super) const fn packets(&self) -> u32 {
         self.packets.len()
     }
@@ -107,7 +107,7 @@ impl Default for PaperFlow {
     }
 }
 
-/// Place of a packet: its class, and its bucket there.
+/// Place of a packet: the packet's class, and the bucket there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) class: Class,
@@ -196,7 +196,7 @@ impl<P: Packet> PaperQueues<P> {
         }
     }
 
-    /// Whether this packet came last of all.
+    /// Whether `node` is the packet that came last of all.
     pub(super) fn is_newest(&self, node: u32) -> bool {
         self.node(node).arrival == self.arrivals
     }
@@ -207,7 +207,7 @@ impl<P: Packet> PaperQueues<P> {
         self.flows[flow as usize].packets.last()
     }
 
-    /// The cheapest consequence that a loss in this FIFO would have.
+    /// The cheapest consequence that a loss in the FIFO would have.
     pub(super) fn cheapest(&self, fifo: usize) -> Option<usize> {
         self.classes[fifo].victims.cheapest()
     }
@@ -282,7 +282,7 @@ impl<P: Packet> PaperQueues<P> {
         }
     }
 
-    /// Takes a packet out, from wherever it stands.
+    /// Removes a packet from the recovery queue or FIFO that the packet stands in.
     pub(super) fn remove(&mut self, node: u32) -> Node<P> {
         let &Node { flow, recovery_key: key, arrival, class, bucket, .. } = self.nodes.at(node);
         let len = self.nodes.at(node).packet.len();

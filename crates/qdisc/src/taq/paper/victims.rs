@@ -52,7 +52,7 @@ impl Victims {
         self.used[usize::from(bucket) / RATES] |= 1 << (usize::from(bucket) % RATES);
     }
 
-    /// Takes a packet out of its bucket.
+    /// Takes a packet out of the packet's bucket.
     pub(super) fn remove<P>(&mut self, nodes: &mut Slab<Node<P>>, node: u32, bucket: u16)
     where
         Node<P>: Linked<InBucket>,
