@@ -11,7 +11,7 @@ use narrows_units::{Duration, Instant, SeqNum};
 
 const SEGMENTS: u64 = 3_000_000;
 
-/// The path: segments wait here for their turn.
+/// The path: segments wait in the pipe until they are due.
 #[derive(Default)]
 struct Pipe {
     waiting: VecDeque<(Instant, Segment)>,

@@ -34,11 +34,11 @@ pub struct AckSample {
     pub now: Instant,
     /// Bytes newly acknowledged, cumulatively or selectively.
     pub acked: u64,
-    /// How many segments this ACK counts for, after byte counting (RFC 3465).
+    /// Number of segments that the ACK counts for, after byte counting (RFC 3465).
     pub credit: f64,
     /// Whether the credit is computed from bytes.
     pub by_bytes: bool,
-    /// The RTT sample it gives, if any.
+    /// The RTT sample of the ACK; `None` if the ACK gives none.
     pub rtt: Option<Duration>,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Duration,
@@ -55,7 +55,7 @@ pub struct DeliverySample {
     pub now: Instant,
     /// Segments newly acknowledged.
     pub segments: u32,
-    /// The RTT sample it gives, if it comes from data that was sent only once; above zero.
+    /// The RTT sample of the delivery, if the sample comes from data that was sent only once; above zero.
     pub rtt: Option<Duration>,
     /// Whether no loss is known: no recovery is under way, neither fast recovery nor that after a time-out.
     pub open: bool,
@@ -94,7 +94,7 @@ dispatched! {
             self.on_loss(window, config, now, base);
         }
 
-        /// The rate at which to pace, if it wants pacing.
+        /// The rate at which to pace; `None` for a congestion control that wants no pacing.
         fn pacing_rate(&self, window: &Window, config: &Config) -> Option<Rate> { None }
 
         /// The estimates of the congestion control, for probes; `None` if it estimates nothing, or has not begun to.
@@ -110,7 +110,7 @@ pub struct Avoidance {
 }
 
 impl Avoidance {
-    /// The control of this kind with the settings of the RFCs, for packets of `mss` bytes.
+    /// Makes a control of kind `congestion` with the settings of the RFCs, for packets of `mss` bytes.
     #[must_use]
     pub fn new(congestion: CcKind, mss: u32) -> Self {
         let config = Config { congestion, mss, ..Config::preset(Preset::Rfc) };
@@ -139,7 +139,7 @@ pub struct CcEstimates {
     pub beta: f64,
     /// The least round-trip time; zero before the first sample.
     pub rtt_min: Duration,
-    /// The greatest round-trip time, as the control defines it.
+    /// The greatest round-trip time, as the congestion control defines it.
     pub rtt_max: Duration,
 }
 
@@ -167,7 +167,7 @@ pub(crate) enum AnyCc {
 }
 
 impl AnyCc {
-    /// The one that the settings name.
+    /// Makes the congestion control that the settings name.
     pub(crate) fn new(config: &Config) -> Self {
         match config.congestion {
             CcKind::Reno => Self::Reno(Reno::default()),

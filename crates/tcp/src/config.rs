@@ -163,7 +163,7 @@ pub struct RtoConfig {
 pub struct DelayedAck {
     /// Full segments after which an ACK is sent at the latest: 2.
     pub every: u32,
-    /// An ACK is delayed by at most this time: 200 ms in most stacks, below 500 ms by the RFC.
+    /// Longest delay of an ACK: 200 ms in most stacks, below 500 ms by the RFC.
     pub timeout: Duration,
     /// How many segments at the beginning of a connection are acknowledged at once (quick ACKs; about 16 in Linux).
     pub quick: u32,
@@ -403,9 +403,9 @@ impl FromStr for Config {
 /// The known stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// ns-2.35's one-way agents with their defaults.
+    /// One-way agents of ns-2.35 with default settings.
     Ns2,
-    /// ns-3.37's sockets with their defaults.
+    /// Sockets of ns-3.37 with default settings.
     Ns3,
     /// A Linux kernel of today.
     #[default]
@@ -415,7 +415,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// All presets, by their names in settings.
+    /// All presets, each with its name in settings.
     pub const ALL: [(&str, Self); 4] =
         [("ns2", Self::Ns2), ("ns3", Self::Ns3), ("linux", Self::Linux), ("rfc", Self::Rfc)];
 }

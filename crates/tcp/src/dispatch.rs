@@ -119,7 +119,7 @@ pub(crate) mod at_first_event {
 mod tests {
     use super::{at_first_event, when_changed};
 
-    /// Counts what it is told to count.
+    /// Counts the numbers that the counter is told to count.
     #[derive(Debug, Default, PartialEq)]
     struct Count(u32);
 

@@ -14,7 +14,7 @@ use crate::receiver::{AckTime, Receiver};
 use crate::sender::{Context, Sender, Timer};
 use crate::{Config, Handshake, Io, Segment, TcpEvent};
 
-/// Counts of an end host since it was made.
+/// Counts of an end host since the end host was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
     /// Segments sent with data, retransmissions included.
@@ -31,14 +31,14 @@ pub struct EndpointCounters {
     pub max_backoff: u32,
 }
 
-/// Counts of an end host as an end keeps them, in less memory.
+/// Counts of an end host as an endpoint keeps them, in less memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) data_sent: u64,
     pub(crate) retransmitted: u32,
     pub(crate) timeouts: u32,
     pub(crate) fast_retransmits: u32,
-    /// The pauses before SYNs double, so nobody comes to the end of this.
+    /// Retries of SYNs. The pauses between retries double, so the count never overflows.
     syn_retries: u16,
     /// The bits of the factor.
     backoff_bits: u8,
@@ -49,7 +49,7 @@ impl Counts {
         self.syn_retries = self.syn_retries.saturating_add(1);
     }
 
-    /// The timer has backed off to this factor: a power of two, or all bits are set.
+    /// Notes that the timer has backed off to `factor`: a power of two, or all bits are set.
     #[inline]
     pub(crate) fn note_backoff(&mut self, factor: u32) {
         let bits = if factor == u32::MAX { 33 } else { (u32::BITS - factor.leading_zeros()) as u8 };
@@ -71,7 +71,7 @@ impl Counts {
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Neither side has opened it.
+    /// Neither side has opened the connection.
     Idle,
     /// Our SYN was sent.
     SynSent,
@@ -120,7 +120,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An end that has done nothing yet; `isn` is its first sequence number.
+    /// Makes an end host that has done nothing yet; `isn` is the end host's first sequence number.
     #[must_use]
     pub fn new(config: &Config, isn: SeqNum) -> Self {
         Self {
@@ -183,7 +183,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes a segment of this connection, with these ECN bits in its IP header. An idle end takes a SYN as a passive
+    /// Takes a segment of the connection, with `ecn` in the segment's IP header. An idle end takes a SYN as a passive
     /// open.
     #[inline]
     pub fn receive(&mut self, config: &Config, now: Instant, tcp: &TcpHeader, ecn: Ecn, io: &mut impl Io) {

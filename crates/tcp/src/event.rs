@@ -3,10 +3,10 @@
 use narrows_units::{Duration, Ecn};
 use narrows_wire::TcpHeader;
 
-/// A TCP segment and the ECN bits of the IP packet that carries it.
+/// A TCP segment and the ECN bits of the IP packet that carries the segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// The TCP header. There is no content; `payload` counts its bytes.
+    /// The TCP header. There is no content; `payload` counts the bytes of the payload.
     pub tcp: TcpHeader,
     /// The ECN field of the IP header (RFC 3168, section 5).
     pub ecn: Ecn,
@@ -24,7 +24,7 @@ pub enum TcpEvent {
     },
     /// The peer acknowledged new data.
     Acked {
-        /// How many bytes.
+        /// Number of bytes acknowledged.
         bytes: u64,
     },
     /// A new sample of the round-trip time was taken.
@@ -42,7 +42,7 @@ pub enum TcpEvent {
     },
     /// The window was reduced because of an ECN echo.
     EcnReduced,
-    /// The peer has sent everything: its FIN is in order.
+    /// The peer has sent everything: the peer's FIN is in order.
     PeerClosed,
     /// The directions are both closed and acknowledged.
     Closed,

@@ -8,7 +8,7 @@ use crate::{
     StartupKind, TcpEvent,
 };
 
-/// Remembers what the end has sent last, to build answers from it.
+/// Remembers the last segment that the end has sent, to build answers from the segment.
 #[derive(Default)]
 struct Last {
     segment: Segment,
@@ -69,7 +69,7 @@ pub fn endpoint(bytes: &[u8]) -> EndpointCounters {
     end.counters()
 }
 
-/// Wakes the end as long as it asks to be woken now.
+/// Wakes the end as long as the end asks to be woken now.
 fn come_to_rest(end: &mut Endpoint, config: &Config, now: Instant, io: &mut Last) {
     for _ in 0..1000 {
         if end.next_wake().is_none_or(|wake| wake > now) {

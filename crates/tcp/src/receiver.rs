@@ -80,7 +80,7 @@ struct Disorder {
 }
 
 impl Disorder {
-    /// Keeps out-of-order data and joins it with what it touches.
+    /// Keeps out-of-order data and joins the data with adjacent ranges.
     fn keep(&mut self, seq: SeqNum, end: SeqNum) {
         let first = self.ranges.partition_point(|r| r.1.before(seq));
         let touched = self.ranges[first..].partition_point(|r| r.0.at_or_before(end));
@@ -395,7 +395,7 @@ pub(crate) const fn timestamp(now: Instant) -> u32 {
     ((now.as_nanos() / 1_000_000) & u32::MAX as u64) as u32
 }
 
-/// The sequence number of a segment's first byte; a SYN comes before it.
+/// The sequence number of a segment's first byte; a SYN comes before the byte.
 fn first_byte(tcp: &TcpHeader) -> SeqNum {
     tcp.seq + u32::from(tcp.flags.has(Flags::SYN))
 }

@@ -43,9 +43,9 @@ pub(crate) struct Context<'a, I> {
     pub(crate) receiver: &'a mut Receiver,
     pub(crate) counters: &'a mut Counts,
     pub(crate) io: &'a mut I,
-    /// Whether this call has sent a segment, and an acknowledgment with it.
+    /// Whether the call has sent a segment, and an acknowledgment with the segment.
     pub(crate) sent: bool,
-    /// How many segments of new data this call has sent.
+    /// How many segments of new data the call has sent.
     pub(crate) new_segments: u32,
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum Timer {
     Reorder,
     /// The tail loss probe (RFC 8985, section 7.2).
     Probe,
-    /// A segment that may leave waits for its turn.
+    /// Pacing: a segment that may leave waits for its turn.
     Pacing,
     /// The retransmission timer (RFC 6298, section 5), for data, SYN and FIN. With nothing outstanding it is the
     /// persist timer, which waits for the peer's closed window to open (RFC 9293, section 3.8.6.1): a sender never
@@ -109,7 +109,7 @@ impl Default for TimerTable {
 }
 
 impl TimerTable {
-    /// Time at which the first of them expires.
+    /// Time at which the first of the timers expires.
     #[inline]
     fn next(&self) -> Instant {
         let [a, b, c] = self.0;
@@ -200,7 +200,7 @@ impl Sender {
         }
     }
 
-    /// The peer takes our SYN without acknowledging it.
+    /// Opens the connection to a peer that takes our SYN without acknowledging the SYN.
     pub(crate) fn skip_own_syn(&mut self, config: &Config) {
         self.board.start(1);
         let known = config.start.rtt > Duration::ZERO;
@@ -595,7 +595,7 @@ impl Sender {
         }
     }
 
-    /// Our SYN was acknowledged, and it is not data.
+    /// Takes the acknowledgment of our SYN, which is not data.
     fn on_syn_ack<I: Io>(&mut self, cx: &mut Context<'_, I>, tcp: &TcpHeader, delivered: &Delivered) {
         let rtt = self.take_rtt(cx, tcp, delivered);
         if self.rto.retries() > 0 {

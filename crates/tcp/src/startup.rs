@@ -101,7 +101,7 @@ pub(crate) enum AnyStartup {
 }
 
 impl AnyStartup {
-    /// The one that the settings name.
+    /// Makes the start-up that the settings name.
     pub(crate) fn new(config: &Config) -> Self {
         match config.startup {
             StartupKind::SlowStart => Self::SlowStart(SlowStart),

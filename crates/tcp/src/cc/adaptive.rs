@@ -87,7 +87,7 @@ struct Throughput {
     waiting: u8,
     /// Throughput before the last back-off; 0 for unknown.
     before: f64,
-    /// Throughput after it; 0 for unknown.
+    /// Throughput after the back-off; 0 for unknown.
     after: f64,
 }
 
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// The factor a loss leaves, and the increase that goes with it.
+    /// Makes a loss; returns the factor that the loss leaves, and the increase that goes with the factor.
     fn lose(cc: &mut AdaptiveAimd, config: &Config) -> (f64, f64) {
         let mut w = Window { cwnd: 1000.0, ssthresh: 0.0 };
         cc.on_loss(&mut w, config, Instant::ZERO, 1000.0);

@@ -27,7 +27,7 @@ pub(crate) struct Cubic {
     cwnd_prior: f64,
     /// The window that Reno would have.
     w_est: f64,
-    /// The time from the beginning of this stage to the plateau, seconds.
+    /// The time from the beginning of the current stage to the plateau, seconds.
     k: f64,
     /// The current stage of congestion avoidance: when it began, and its last ACK.
     epoch: Option<(Instant, Instant)>,

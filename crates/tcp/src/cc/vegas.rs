@@ -29,7 +29,7 @@ const LEAST: f64 = 2.0;
 pub(crate) struct Vegas {
     /// The least RTT of the connection; [`Duration::MAX`] for none.
     base: Duration,
-    /// The least RTT of this round; [`Duration::MAX`] for none.
+    /// The least RTT of the current round; [`Duration::MAX`] for none.
     least: Duration,
     samples: u32,
     rounds: RoundTrips,
@@ -41,11 +41,11 @@ pub(crate) struct Vegas {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Let the window grow by one segment, then leave it.
+    /// Let the window grow by one segment, then leave the window.
     One,
-    /// Leave the window as it is.
+    /// Leave the window unchanged.
     Nothing,
-    /// Let it grow by one segment per round trip.
+    /// Let the window grow by one segment per round trip.
     Reno,
 }
 

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::cc::tests::delivery;
 
-    /// Runs rounds of 100 ms, each given by its segments and its round trip.
+    /// Runs rounds of 100 ms, each given by the round's segments and round trip.
     fn rounds(w: &mut Westwood, rounds: &[(u64, u64)]) {
         let (mut ms, mut window) = (0, Window { cwnd: 1.0, ssthresh: 1.0 });
         for &(segments, rtt) in rounds {

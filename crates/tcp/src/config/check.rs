@@ -45,7 +45,7 @@ fn sender(config: &Config) -> [Check; 12] {
     ]
 }
 
-/// Checks of start-ups and their settings.
+/// Checks of start-ups and of the start-ups' settings.
 fn startup(config: &Config) -> [Check; 3] {
     let start = &config.start;
     let unknown_rtt = config.handshake == Handshake::None && start.rtt == Duration::ZERO;

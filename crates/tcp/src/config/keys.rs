@@ -56,11 +56,11 @@ const MOST_WINDOW: u32 = 1 << 30;
 const MOST_DELAY: Duration = ms(500);
 /// Word for a number without a bound.
 const ENDLESS: &str = "infinite";
-/// `delayed_ack` when the setting does not exist because of it.
+/// Value of `delayed_ack` for a host that delays no ACKs.
 const OFF: &str = "off";
 /// RFC 7323, section 2.3.
 const MOST_SCALE: u32 = 14;
-/// `window_scale` where the receive window tells it.
+/// Value of `window_scale` for the least scale that the receive window needs.
 const LEAST: &str = "least";
 
 keys! {
@@ -189,7 +189,7 @@ impl Settings for Config {
     }
 }
 
-/// A preset by its name.
+/// Finds a preset by name.
 pub(super) fn preset(text: &str) -> Result<Preset, SettingError> {
     let mut preset = Preset::default();
     let known = Choice().read(&mut preset, text).map(|()| preset);
@@ -314,7 +314,7 @@ mod kinds {
         }
     }
 
-    /// The longest delay of an ACK, where it is delayed.
+    /// The longest delay of an ACK; "-" for a host that delays no ACKs.
     pub(super) struct AckTimeout();
 
     impl ValueKind<Option<config::DelayedAck>> for AckTimeout {

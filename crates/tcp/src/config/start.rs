@@ -51,7 +51,7 @@ pub struct StartConfig {
 }
 
 impl StartConfig {
-    /// The values of the sources; each stands beside its start-up.
+    /// The values of the sources; each value stands beside the start-up that has it.
     pub(super) const DEFAULT: Self = Self {
         rtt: Duration::ZERO,
         base: 2.0,

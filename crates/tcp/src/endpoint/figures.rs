@@ -7,7 +7,7 @@ use crate::cc::CcEstimates;
 use crate::{Config, EndpointCounters, LossPhase, SegmentMarks};
 
 impl Endpoint {
-    /// Counts of this end since it was made.
+    /// Counts of the end host since the end host was made.
     #[must_use]
     pub const fn counters(&self) -> EndpointCounters {
         self.counters.told()

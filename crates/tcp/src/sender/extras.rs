@@ -30,7 +30,7 @@ pub(super) struct Extras {
     pub(super) usage: Usage,
     /// Segments by which duplicate ACKs inflate the window during fast recovery without SACK (RFC 6582, section 3.2).
     pub(super) inflation: u32,
-    /// State of RACK and TLP; `None` without them.
+    /// State of RACK and TLP; `None` without RACK.
     pub(super) rack: Option<Box<Rack>>,
     /// Deviation by [`crate::RtoVariance::Linux`], from the first sample on; `None` with other rules.
     pub(super) spread: Option<Box<Spread>>,

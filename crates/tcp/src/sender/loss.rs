@@ -26,7 +26,7 @@ pub(super) struct LossRecovery {
     /// Segments that limited transmit has sent since the first duplicate ACK.
     pub(super) limited_sent: u8,
     pub(super) phase: LossPhase,
-    /// This recovery has seen a partial ACK.
+    /// Whether the recovery has seen a partial ACK.
     pub(super) partial_seen: bool,
     /// This recovery has sent its rescue retransmission (RFC 6675, section 4, `NextSeg`, rule 4).
     pub(super) rescued: bool,

@@ -77,7 +77,7 @@ impl Sender {
         self.emit(cx, 0, 0, SYN);
     }
 
-    /// Sends our SYN-ACK again, because the peer has not seen it.
+    /// Sends our SYN-ACK again, because the peer has not seen the first one.
     pub(crate) fn repeat_syn<I: Io>(&mut self, cx: &mut Context<'_, I>) {
         self.tell_established(FirstRtt::SynLost, cx.config);
         self.answer_syn(cx);
@@ -190,7 +190,7 @@ impl Sender {
         }
     }
 
-    /// The payload of a segment, where the start-up makes it smaller.
+    /// The payload of a segment; `None` unless the start-up makes segments smaller.
     fn small_segment(&self) -> Option<u16> {
         let extras = self.extras.as_ref()?;
         extras.startup.segment(&self.window, self.peer.mss)

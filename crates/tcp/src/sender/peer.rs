@@ -9,7 +9,7 @@ use crate::{Config, SwsAvoidance};
 /// No window scale.
 const UNSCALED: u8 = u8::MAX;
 
-/// The peer's window and what its SYN has said.
+/// The peer's window and the settings that the peer's SYN has announced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerState {
     /// Receive window of the peer, bytes.
@@ -81,7 +81,7 @@ pub(super) struct Remainder {
     pub(super) usable: u64,
     /// Whether nothing is outstanding.
     pub(super) idle: bool,
-    /// Whether this call has sent a segment of new data before.
+    /// Whether the call has sent a segment of new data before.
     pub(super) follows: bool,
     /// Whether Nagle's rule holds a small segment back.
     pub(super) held: bool,

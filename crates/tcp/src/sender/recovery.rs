@@ -402,7 +402,7 @@ impl Sender {
 
 /// Losses by time, and tail probes (RFC 8985).
 impl Sender {
-    /// An ACK came; snd_una was `una` before it. Marks what is lost by now.
+    /// Marks segments as lost after an ACK; snd_una was `una` before the ACK.
     pub(super) fn rack_on_ack<I: Io>(
         &mut self,
         cx: &mut Context<'_, I>,

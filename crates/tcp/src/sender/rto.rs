@@ -21,7 +21,7 @@ pub(crate) struct Rto {
     factor: u32,
     /// Time-outs since the last ACK of new data.
     retries: u16,
-    /// Whether the SYN was lost, so that it gave no sample.
+    /// Whether the SYN was lost, so that the SYN gave no sample.
     syn_lost: bool,
 }
 
@@ -29,9 +29,9 @@ pub(crate) struct Rto {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
     mdev4: u64,
-    /// Greatest `mdev4` in this round trip, and no less than the floor.
+    /// Greatest `mdev4` in the current round trip, at least the floor.
     most4: u64,
-    /// The round trip ends when more than this is acknowledged.
+    /// Offset beyond which an acknowledgment ends the current round trip.
     round_end: u64,
 }
 
@@ -205,7 +205,7 @@ impl TimedSegment {
         self.running = false;
     }
 
-    /// The offset after it; `una` is snd_una.
+    /// The offset after the timed segment; `una` is snd_una.
     const fn end(&self, una: u64) -> u64 {
         una + self.end.wrapping_sub(una as u32) as u64
     }

@@ -12,15 +12,15 @@ use narrows_units::{Duration, Instant};
 
 /// SACKed.
 pub(crate) const SACKED: u8 = 1;
-/// Counts as lost, also after it was retransmitted.
+/// The segment counts as lost, also after a retransmission.
 pub(crate) const LOST: u8 = 2;
 /// Retransmitted, and the copy counts as being in the network.
 pub(crate) const RETRANS: u8 = 4;
-/// Retransmitted at least once, so that it gives no RTT sample (Karn).
+/// The segment was retransmitted at least once and gives no RTT sample (Karn).
 pub(crate) const EVER_RETRANS: u8 = 8;
-/// A SYN takes one of its sequence numbers.
+/// A SYN takes one of the segment's sequence numbers.
 pub(crate) const SYN: u8 = 16;
-/// A FIN takes one of its sequence numbers.
+/// A FIN takes one of the segment's sequence numbers.
 pub(crate) const FIN: u8 = 32;
 
 /// One sent segment.
@@ -28,7 +28,7 @@ pub(crate) const FIN: u8 = 32;
 pub(crate) struct SentSegment {
     /// Time at which the segment was last sent.
     pub(crate) sent: Instant,
-    /// The low half of its first stream offset.
+    /// The low half of the segment's first stream offset.
     low: u32,
     /// Payload bytes.
     pub(crate) len: u16,
@@ -65,9 +65,9 @@ pub(crate) struct Delivered {
     pub(crate) segments: u32,
     /// Payload bytes of the segments.
     pub(crate) bytes: u64,
-    /// When the first of them that was sent only once left.
+    /// Time at which the first of the segments that were sent only once left.
     pub(crate) sent: Option<Instant>,
-    /// When the timed segment left, if it is among them.
+    /// Time at which the timed segment left; `None` if the timed segment is not among the segments.
     pub(crate) timed: Option<Instant>,
     /// Whether some of the segments were retransmitted.
     pub(crate) retransmitted: bool,
@@ -78,22 +78,22 @@ pub(crate) struct Delivered {
 /// A segment by the order in which RACK takes segments to be sent: by time, then by their end (RFC 8985, section 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Newest {
-    /// Time of its last transmission.
+    /// Time of the segment's last transmission.
     pub(crate) sent: Instant,
-    /// Offset of the byte behind its last.
+    /// Offset of the byte behind the segment's last byte.
     pub(crate) end: u64,
 }
 
-/// Facts of the same segments that RACK reads.
+/// Facts that RACK reads about the segments of [`Delivered`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RackDelivered {
-    /// The one sent last (RFC 8985, section 6.2, step 2).
+    /// The segment sent last (RFC 8985, section 6.2, step 2).
     pub(crate) newest: Option<Newest>,
     /// Whether the newest was a retransmission.
     pub(crate) newest_again: bool,
-    /// The highest end among them (RFC 8985, section 6.2, step 3).
+    /// The highest end among the segments (RFC 8985, section 6.2, step 3).
     pub(crate) highest: u64,
-    /// The lowest end among those sent once (likewise).
+    /// The lowest end among the segments sent once (RFC 8985, section 6.2, step 3).
     pub(crate) lowest_sent_once: Option<u64>,
     /// Offset at which the segment begins that has the lowest end among those sent once.
     pub(crate) lowest_begin: u64,
@@ -162,7 +162,7 @@ impl SackRanges {
         let after = self.0.partition_point(|range| range.0 <= left);
         self.0[..after].last().is_some_and(|range| right <= range.1)
     }
-    /// Adds [left, right) and calls `fresh` for each part of it that is new.
+    /// Adds [left, right) and calls `fresh` for each part of the range that is new.
     pub(crate) fn insert(&mut self, left: u64, right: u64, mut fresh: impl FnMut(u64, u64)) {
         if left >= right {
             return;
@@ -224,7 +224,7 @@ pub(crate) struct Scoreboard {
     una: u64,
     /// The offset after the last segment: snd_max.
     max: u64,
-    /// Made when a segment is sent. An end that waits for its turn has none.
+    /// Segments in flight; made when a segment is sent. An end that waits for its turn has none.
     flight: Option<Box<Flight>>,
     /// How many segments count as sent. The others, up to snd_max, are sent again in order (go-back-N): this is
     /// snd_nxt.
@@ -233,7 +233,7 @@ pub(crate) struct Scoreboard {
     len: u32,
 }
 
-/// The segments, and what was marked of them.
+/// The segments, and the marks on the segments.
 #[derive(Clone, Debug, Default)]
 struct Flight {
     ring: VecDeque<SentSegment>,
@@ -285,7 +285,7 @@ impl Marks {
         Self { pending_from: una, lost_below: una, high_rxt: una, ..Self::default() }
     }
 
-    /// Takes a segment out of the counters of its marks.
+    /// Takes a segment out of the counters of the segment's marks.
     fn uncount(&mut self, segment: &SentSegment) {
         self.sacked -= u32::from(segment.has(SACKED));
         self.lost -= u32::from(segment.has(LOST));
@@ -303,7 +303,7 @@ impl Marks {
     }
 }
 
-/// The offset with this low half that lies at or above `una`.
+/// The offset with low half `low` that lies at or above `una`.
 const fn whole(una: u64, low: u32) -> u64 {
     una + low.wrapping_sub(una as u32) as u64
 }
@@ -508,7 +508,7 @@ impl Scoreboard {
 }
 
 impl Marks {
-    /// This segment is lost and was not sent again.
+    /// Counts `segment` as lost and not sent again.
     fn add_pending(&mut self, una: u64, segment: &SentSegment) {
         self.pending += 1;
         self.pending_from = whole(una, self.pending_from).min(whole(una, segment.low)) as u32;

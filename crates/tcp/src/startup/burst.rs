@@ -23,7 +23,7 @@ use crate::{BurstAfter, BurstStep, Config};
 /// B-TCP. Settings of Burst TCP are [`crate::StartConfig::burst_f`] and those next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
-    /// Whether a loss has ended it (`btcp_enabled` is false).
+    /// Whether a loss has ended Burst TCP (`btcp_enabled` is false).
     off: bool,
 }
 

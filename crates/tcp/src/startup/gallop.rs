@@ -24,13 +24,13 @@ const INITIAL_WINDOW: f64 = 2.0;
 /// Gallop-Vegas. Setting of Gallop-Vegas is [`crate::StartConfig::gallop_gamma`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Gallop {
-    /// Time at which this round began.
+    /// Time at which the current round began.
     round: Instant,
     /// The least RTT of the connection; [`Duration::MAX`] if there was none.
     base: Duration,
-    /// The least RTT of this round; [`Duration::MAX`] if there was none.
+    /// The least RTT of the current round; [`Duration::MAX`] if there was none.
     current: Duration,
-    /// Share of a doubling by which the window grows in this round.
+    /// Share of a doubling by which the window grows in the current round.
     share: f64,
     /// Whether a loss has ended the start-up.
     off: bool,

@@ -26,9 +26,9 @@ const CSS_ROUNDS: u8 = 5;
 /// RFC 9406.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HyStart {
-    /// Time at which this round began.
+    /// Time at which the current round began.
     round: Instant,
-    /// The least RTT of this round; [`Duration::MAX`] if there was none.
+    /// The least RTT of the current round; [`Duration::MAX`] if there was none.
     current: Duration,
     /// The least RTT of the round before; [`Duration::MAX`] if there was none.
     last: Duration,
@@ -44,7 +44,7 @@ enum State {
         baseline: Duration,
         rounds: u8,
     },
-    /// A loss has ended it: only the first slow start is watched.
+    /// A loss has ended HyStart++: only the first slow start is watched.
     Off,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Paced {
 }
 
 impl Paced {
-    /// Pacing for the whole connection or for its start.
+    /// Makes pacing for the whole connection, or for the connection's start only.
     pub(crate) const fn new(whole: bool) -> Self {
         Self { whole, lost: false }
     }

@@ -38,7 +38,7 @@ enum State {
     Idle,
     /// R0 is known, and nothing was sent.
     Ready(Duration),
-    /// Segments wait for their slots.
+    /// Segments wait for the segments' slots.
     Spreading(Box<Slots>),
     /// Segments leave as the window allows.
     Over,
@@ -51,7 +51,7 @@ enum State {
 struct Slots {
     /// Time at which the first segment left.
     first: Instant,
-    /// The time over which they are spread.
+    /// The time over which the slots are spread.
     r0: Duration,
     /// Number of slots.
     n: u32,
