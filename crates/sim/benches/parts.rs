@@ -37,7 +37,7 @@ fn scenario() -> Result<Run, Error> {
     Ok(Experiment::parse(&text, &[])?.expand()?.remove(0))
 }
 
-/// Seconds this thread has had a processor.
+/// Seconds for which the calling thread has had a processor.
 fn on_cpu() -> f64 {
     let kept = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     kept.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
@@ -47,7 +47,7 @@ fn on_cpu() -> f64 {
 struct Timed {
     /// Seconds to the results.
     wall: f64,
-    /// Processor seconds of each part, and of what makes results of them.
+    /// Processor seconds of each part, and of joining the parts' results.
     parts: Vec<f64>,
     joining: f64,
     told: String,

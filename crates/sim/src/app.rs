@@ -38,10 +38,10 @@ use crate::world::{App, World};
 /// Pause of a user after a connection failed, before the next attempt, as in the lab.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Purposes of the seed, one for each traffic: clear of those of links.
+/// First purpose of the seed for traffics, one for each traffic: clear of the purposes of links.
 const TRAFFIC: u64 = 1 << 40;
 
-/// The applications of a part of a scenario, in its order.
+/// The applications of a part of a scenario, in the scenario's order.
 pub(crate) fn apps(
     scenario: &Scenario,
     groups: &Groups,
@@ -122,13 +122,13 @@ struct Common {
     seed: u64,
 }
 
-/// An object and what was done for it so far.
+/// An object and the attempts to fetch the object so far.
 #[derive(Clone, Copy, Debug)]
 struct Fetch {
     /// Number of the user within the traffic.
     user: u32,
     size: u64,
-    /// Time at which the first connection for it was opened.
+    /// Time at which the first connection for the object was opened.
     since: Instant,
     /// Connections that failed.
     retries: u32,
@@ -176,7 +176,7 @@ impl Common {
         (self.groups.host(self.from, index), self.groups.host(self.to, index))
     }
 
-    /// Opens a connection for `fetch` and gives its place.
+    /// Opens a connection for `fetch` and returns the connection's place.
     fn open(&self, world: &mut World, me: AppId, fetch: &Fetch, tag: u32) -> FlowId {
         let (from, to) = self.hosts(fetch.user);
         let transfer = Transfer {

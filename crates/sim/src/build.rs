@@ -26,7 +26,7 @@ use crate::world::World;
 pub(crate) struct Groups(Vec<Range<u32>>);
 
 impl Groups {
-    /// Host `index` of group `group`; beyond the last it begins again.
+    /// Host `index` of group `group`; an index beyond the last host begins again at the first.
     pub(crate) fn host(&self, group: usize, index: u32) -> HostId {
         let range = &self.0[group];
         HostId(range.start + index % (range.end - range.start).max(1))

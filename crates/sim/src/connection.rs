@@ -22,13 +22,13 @@ pub(crate) struct Connection {
     /// Places of the settings of both ends.
     pub(crate) config: [u16; 2],
     pub(crate) live: bool,
-    /// Whether the data end has been given what it is to carry.
+    /// Whether the data end has been given the data to carry.
     pub(crate) begun: bool,
     /// Whether the data end closes after the last byte.
     pub(crate) close: bool,
     /// Index of the user in the probes.
     pub(crate) user_index: u32,
-    /// Bytes to carry, the header among them; `u64::MAX` without end.
+    /// Bytes to carry, the header included; `u64::MAX` without end.
     pub(crate) size: u64,
     /// Times at which each end will be woken: the next wake-up and the one after it that is already in the queue.
     pub(crate) timers: [Timers; 2],
@@ -40,12 +40,12 @@ pub(crate) struct Connection {
     pub(crate) labels: [Label; 2],
     pub(crate) ends: Ends,
     pub(crate) stats: FlowStats,
-    /// Bytes before the object, which are not part of its size.
+    /// Bytes before the object, which are not part of the object's size.
     pub(crate) header: u32,
     /// The application it belongs to, and that application's own number for it.
     pub(crate) app: AppId,
     pub(crate) tag: u32,
-    /// Number of the user it belongs to, counted through all classes.
+    /// Number of the user that the connection belongs to, counted through all classes.
     pub(crate) user: u32,
     /// Handshake of TLS before the request.
     pub(crate) tls: TlsHandshake,
@@ -98,7 +98,7 @@ impl Timers {
         }
         need
     }
-    /// An event came at `now`. Whether it was one that still counts.
+    /// Takes note of an event at `now`; returns whether the event still counts.
     pub(crate) fn came(&mut self, now: Instant) -> bool {
         let counts = self.near == now;
         if counts {

@@ -14,7 +14,7 @@ use narrows_units::{Bytes, Duration, Instant};
 
 use crate::packet::PayloadKind;
 
-/// A packet whose sending had not begun when it came.
+/// A packet whose sending had not begun when the packet came.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     came: Instant,
@@ -120,7 +120,7 @@ impl DropTail {
         self.full_until
     }
 
-    /// What waits, at the instant up to which all has passed.
+    /// Packets that wait, at the instant up to which all has passed.
     pub(crate) fn backlog(&self) -> Backlog {
         self.backlog
     }

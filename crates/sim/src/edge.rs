@@ -23,7 +23,7 @@ struct Division {
     mark: Option<[Dscp; 2]>,
 }
 
-/// All edges, and the connections they divide.
+/// All edges, and the connections that the edges divide.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
     /// Divisions, by place of the ordinary route; empty without edges.
@@ -70,7 +70,7 @@ impl Edges {
         self.divisions.is_empty()
     }
 
-    /// A connection was opened: it gets its class, route and codepoint.
+    /// Gives a newly opened connection its class, route and codepoint.
     pub(crate) fn opened(&mut self, place: FlowId, c: &mut Connection, configs: &[HostConfig]) {
         let at = place.index();
         if at >= self.connections.len() {
@@ -108,12 +108,12 @@ impl Edges {
         Some(PathSplit::new([of(0), of(1)], class, left))
     }
 
-    /// State of the connection at `place`; `None` if no edge splits it.
+    /// State of the connection at `place`; `None` if no edge splits the connection.
     pub(crate) fn of(&mut self, place: FlowId) -> Option<&mut PathSplit> {
         self.connections.get_mut(place.index()).filter(|d| d.is_live())
     }
 
-    /// A packet for a receiver is at its host.
+    /// Takes note of a packet for a receiver that is at the receiver's host.
     pub(crate) fn arrived(&mut self, packet: &Packet) {
         if let Some(split) = self.connections.get_mut(packet.label.flow.index()) {
             split.arrived(packet, &mut self.arrivals);

@@ -27,7 +27,7 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// Ends with these settings, that of the data end first.
+    /// Makes the ends of a connection from `configs`, the data end's settings first.
     pub(crate) fn new(configs: [&HostConfig; 2], receiver_opens: bool) -> Self {
         let config = configs[DATA];
         if config.tfrc {
@@ -167,7 +167,7 @@ impl Ends {
         if let Self::Tcp(ends) = self { ends[DATA].cc_estimates() } else { None }
     }
 
-    /// Counts of losses as QUIC's data end sees them.
+    /// Counts of losses as QUIC's data end sees the losses; `None` without QUIC.
     pub(crate) fn spurious(&self) -> Option<[u64; 3]> {
         if let Self::Quic(quic) = self { Some(quic.spurious()) } else { None }
     }

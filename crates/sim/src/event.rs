@@ -10,12 +10,12 @@ use narrows_units::Instant;
 use crate::ids::{AppId, EndId, LinkId};
 use crate::packet::Pkt;
 
-/// Kinds of events, each with what it happens to.
+/// Kinds of events, each with the packet, link or end that the event happens to.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A packet reaches the far end of the link it was on: the next link of its route, or the wire to its host.
     Arrive(Pkt),
-    /// A packet is at its host.
+    /// A packet is at the packet's destination host.
     Deliver(Pkt),
     /// A link has sent a packet and may take the next.
     Free(LinkId),
@@ -156,7 +156,7 @@ impl TimerWheel {
 /// has a thousand times more of them in a millisecond than one of 10 Mbit/s.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// Events of the slot whose turn it is, the next one last.
+    /// Events of the slot whose turn has come, the next event last.
     current: Vec<Entry>,
     fine: TimerWheel,
     coarse: TimerWheel,
@@ -259,7 +259,7 @@ impl EventQueue {
         }
     }
 
-    /// Puts an event among those of the current slot, or where it is far.
+    /// Puts an event among the events of the current slot, or into a wheel or the heap if the event is later.
     #[inline(never)]
     fn place_elsewhere(&mut self, slot: u64, entry: Entry) {
         if slot <= self.turn {
@@ -303,7 +303,7 @@ impl EventQueue {
         true
     }
 
-    /// Lets a slot have its turn.
+    /// Makes a slot the current one.
     fn begin(&mut self, slot: u64, ahead: impl Fn(&Event) -> u64) {
         self.turn = slot;
         self.fine.take(slot, &mut self.current);

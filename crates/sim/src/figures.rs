@@ -156,7 +156,7 @@ pub fn names(scenario: &Scenario) -> BTreeSet<String> {
     NAMES.iter().flat_map(|name| written_out(name, &of)).collect()
 }
 
-/// A name for each choice of what stands in its braces.
+/// A list of names: `name` with each choice of what stands in its braces.
 fn written_out(name: &str, of: &dyn Fn(&str) -> Option<Vec<String>>) -> Vec<String> {
     let braces = name.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
     let Some((before, (inside, after))) = braces else { return vec![name.to_owned()] };

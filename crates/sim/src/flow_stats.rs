@@ -15,7 +15,7 @@ impl OptionalInstant {
     pub(crate) fn come(self) -> Option<Instant> {
         (self != Self::NEVER).then_some(self.0)
     }
-    /// Sets the instant to `now` unless it is set already.
+    /// Sets the instant to `now` unless an earlier instant is set.
     pub(crate) fn note(&mut self, now: Instant) {
         self.0 = self.0.min(now);
     }
@@ -40,7 +40,7 @@ pub(crate) struct FlowStats {
     pub(crate) longest_stall: Duration,
     /// The first delivery of data.
     pub(crate) first_delivery: OptionalInstant,
-    /// Wait for the first delivery, from when its data became due.
+    /// Wait for the first delivery, from the time at which the data became due.
     pub(crate) first_stall: Duration,
     /// Time at which the receiver had all data in order.
     pub(crate) delivered_at: OptionalInstant,
@@ -56,7 +56,7 @@ pub(crate) struct FlowStats {
     pub(crate) row: u32,
     /// Connections for this transfer that failed before this one, as far as they can be counted here.
     pub(crate) retries: u16,
-    /// Whether the application wrote while it was open.
+    /// Whether the application wrote while the connection was open.
     pub(crate) written: bool,
     pub(crate) failed: bool,
 }

@@ -5,14 +5,14 @@ use narrows_units::SeqNum;
 
 use crate::own::MakeControl;
 
-/// The end that sends the data, and the end that takes it.
+/// Index of the end that sends the data; [`RECEIVER`] is the index of the end that takes the data.
 pub(crate) const DATA: usize = 0;
 pub(crate) const RECEIVER: usize = 1;
 
 /// Port of the end that accepts connections.
 pub(crate) const SERVICE: u16 = 80;
 
-/// Settings of hosts, shared by all their connections.
+/// Settings of hosts, shared by all connections of these hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct HostConfig {
     pub(crate) tcp: Config,

@@ -12,7 +12,7 @@ macro_rules! ids {
             pub(crate) fn of(place: usize) -> Self {
                 Self(u32::try_from(place).expect("a scenario is checked to have fewer"))
             }
-            /// Index into the list of its kind.
+            /// Index into the list of all things of the same kind.
             #[inline(always)]
             pub(crate) const fn index(self) -> usize {
                 self.0 as usize
@@ -28,11 +28,11 @@ ids! {
     LinkId
     /// The links between two nodes, from one to the other.
     RouteId
-    /// Hosts of a scenario's entry, which share settings of their wires.
+    /// Hosts of one entry of a scenario, which share settings of their wires.
     GroupId
     /// A host.
     HostId
-    /// A connection, or a flow of datagrams among those.
+    /// A connection, or a flow of datagrams.
     FlowId
     /// An application.
     AppId

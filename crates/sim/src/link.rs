@@ -22,11 +22,11 @@ pub struct LinkCounters {
     // Packets and bytes are not neighbours: the compiler would add to both with vector instructions, twice as many.
     /// Packets that came to the link.
     pub arrived: u64,
-    /// Packets that reached the far end or are on their way there.
+    /// Packets that reached the far end or are on the way to the far end.
     pub sent: u64,
     /// Bytes of the packets that came.
     pub arrived_bytes: u64,
-    /// Bytes of those that were sent.
+    /// Bytes of the packets that were sent.
     pub sent_bytes: u64,
     /// Packets the discipline dropped, by [`Reason`] in the order of [`Reason::ALL`].
     pub dropped: [u64; Reason::ALL.len()],
@@ -82,7 +82,7 @@ impl LinkCounters {
 /// A discipline in front of a link.
 pub(crate) struct Bottleneck {
     pub(crate) discipline: BoxedDiscipline<Pkt>,
-    /// Whether it has a reverse path.
+    /// Whether the discipline has a reverse path.
     pub(crate) watches: bool,
     /// Instant until which the link sends.
     pub(crate) busy_until: Instant,
@@ -141,9 +141,9 @@ pub(crate) struct SimLink {
     /// Cache of transmission times, by packet length.
     times: SendTimes,
     pub(crate) before: Before,
-    /// Waits of packets; `None` unless they are recorded.
+    /// Waits of packets; `None` unless waits are recorded.
     pub(crate) waits: Option<Box<Waits>>,
-    /// Losses on the wire; `None` if it loses nothing.
+    /// Losses on the wire; `None` if the wire loses nothing.
     pub(crate) loss: Option<Box<Loss>>,
     /// The link the other way, if the two are the directions of one.
     pub(crate) reverse: Option<LinkId>,
@@ -152,9 +152,9 @@ pub(crate) struct SimLink {
     pub(crate) counters: LinkCounters,
     /// Time for which packets from the discipline have kept the link busy, the present one to its end.
     pub(crate) busy: Duration,
-    /// When it sends, if its rate changes, and what it could have carried.
+    /// Times at which a link of changing rate sends, and the data that the link could have carried.
     pub(crate) changing: Option<Box<Changing>>,
-    /// The link whose rate changes before which this one's queue stands.
+    /// The link of changing rate before which the queue of this link stands.
     pub(crate) feeds: Option<LinkId>,
 }
 
@@ -196,7 +196,7 @@ impl SimLink {
         if let Before::Discipline(queue) = &mut self.before { Some(queue) } else { None }
     }
 
-    /// Time of a packet from the queue to the far end if it never waits.
+    /// Time of a packet of `len` from the queue to the far end if the packet never waits.
     pub(crate) fn least_delay(&mut self, len: Bytes) -> Duration {
         self.times.of_link(self.shape.as_deref(), len) + self.delay
     }
@@ -293,7 +293,7 @@ impl SimLink {
         }
     }
 
-    /// Time at which it will have sent what it has begun to send.
+    /// Time at which the link will have sent the packets that the link has begun to send.
     pub(crate) fn busy_until(&self) -> Instant {
         match &self.before {
             Before::DropTail(tail) => tail.busy_until(),
@@ -368,7 +368,7 @@ pub(crate) struct Access {
     times: SendTimes,
     /// Spread of the random time a packet takes inside a host before it leaves; zero for none.
     pub(crate) dephase: Duration,
-    /// The node they end at.
+    /// The node at which the wires end.
     pub(crate) node: NodeId,
     /// Whether a single link leads to that node, so that packets come to a host's wire in the order in which they leave
     /// that link.
@@ -400,14 +400,14 @@ impl Default for SendTimes {
 }
 
 impl SendTimes {
-    /// Time for which a link of this shape is busy with a packet of `len`.
+    /// Time for which a link of shape `shape` is busy with a packet of `len`.
     #[inline]
     fn of_link(&mut self, shape: Option<&ShaperConfig>, len: Bytes) -> Duration {
         let compute = |shape: &ShaperConfig, len| shape.rate.time_to_send(shape.wire_len(len));
         self.of(len, |len| shape.map_or(Duration::ZERO, |shape| compute(shape, len)))
     }
 
-    /// The time for a length, which is computed if it is not known.
+    /// The time for a length, computed if the time is not known yet.
     #[inline]
     fn of(&mut self, len: Bytes, compute: impl FnOnce(Bytes) -> Duration) -> Duration {
         let known = &mut self.0[(len.get() / 4 % 32) as usize];

@@ -15,7 +15,7 @@ pub(crate) struct Loss {
     seen: u64,
     next_number: usize,
     next_instant: usize,
-    /// Whether the channel of Gilbert and Elliott is in its bad state.
+    /// Whether the channel of Gilbert and Elliott is in the bad state.
     bad: bool,
     rng: fastrand::Rng,
 }

@@ -34,7 +34,7 @@ use crate::tap::Tap;
 #[repr(align(32))]
 pub(crate) struct Host {
     group: GroupId,
-    /// Propagation of its wires, one way.
+    /// Propagation delay of each of the host's wires, one way.
     delay: Duration,
     /// Instant until which the wire from the host sends.
     out_free: Instant,
@@ -43,7 +43,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Reads it, before a packet passes its wires.
+    /// Reads the host from memory, before a packet passes the host's wires.
     #[inline]
     pub(crate) fn prefetch(&self) -> u64 {
         self.in_free.as_nanos()
@@ -76,7 +76,7 @@ pub(crate) enum ShaperPlan<'a> {
     Follow(&'a FollowConfig),
 }
 
-/// A link between nodes, as it is to be built.
+/// Plan of a link between two nodes.
 #[derive(Default)]
 pub(crate) struct LinkPlan<'a> {
     pub(crate) from: NodeId,
@@ -89,7 +89,7 @@ pub(crate) struct LinkPlan<'a> {
     pub(crate) loss: Option<Loss>,
     /// Seed of the discipline's hashing and tie-breaks.
     pub(crate) seed: u64,
-    /// When it sends, if its rate changes.
+    /// Times at which the link sends; `None` if the link's rate is constant.
     pub(crate) changing: Option<Changing>,
     /// Shaper at the entrance.
     pub(crate) shaper: ShaperPlan<'a>,
@@ -189,7 +189,7 @@ impl Network {
         GroupId::of(self.groups.len() - 1)
     }
 
-    /// Adds a host to a group; `delay` is that of its wires, one way.
+    /// Adds a host to a group; `delay` is the propagation of the host's wires, one way.
     pub(crate) fn add_host(&mut self, group: GroupId, delay: Duration) -> HostId {
         self.hosts.push(Host { group, delay, out_free: Instant::ZERO, in_free: Instant::ZERO });
         HostId::of(self.hosts.len() - 1)
@@ -220,7 +220,7 @@ impl Network {
         self.between(self.node_of(src), self.node_of(dst))
     }
 
-    /// Time of a packet from host to host if it never waits.
+    /// Time of a packet from host to host if the packet never waits.
     pub(crate) fn least_delay(&mut self, packet: &Packet) -> Duration {
         let (Label { src, dst, route, .. }, len) = (packet.label, packet.header.len);
         let mut least = Duration::ZERO;
@@ -239,7 +239,7 @@ impl Network {
         self.send(packet);
     }
 
-    /// Sends a packet from its host.
+    /// Sends a packet from the packet's source host.
     #[inline(always)]
     pub(crate) fn send(&mut self, packet: Pkt) {
         let len = packet.len();
@@ -471,7 +471,7 @@ impl Network {
         self.apply_verdicts(reverse);
     }
 
-    /// Sees to it that a discipline that wakes by itself is woken.
+    /// Schedules the event for a discipline that wakes by itself.
     fn schedule(&mut self, id: LinkId) {
         let Some(queue) = self.links[id.index()].discipline_mut() else { return };
         let ready = if queue.free_due || queue.busy_until > self.now {

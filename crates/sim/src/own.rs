@@ -20,13 +20,14 @@ use crate::packet::Pkt;
 
 /// Parts that the caller of a run brings, by the numbers that the scenario has.
 pub trait Own {
-    /// Maker of the congestion controls with this number; it is called once for each end that uses them.
+    /// Makes the maker of the congestion controls with `number`; the maker is called once for each end that uses the
+    /// control.
     ///
     /// # Errors
     /// Why there is none, in words that go on after the number.
     fn control(&self, number: u16) -> Result<MakeControl, String>;
 
-    /// The discipline with this number for a link, empty.
+    /// Makes an empty discipline with `number` for a link.
     ///
     /// # Errors
     /// Why there is none, in words that go on after the number.
@@ -70,26 +71,26 @@ impl fmt::Debug for MakeControl {
     }
 }
 
-/// Decision of an [`OwnQueue`] about a packet that waits, by its number.
+/// Decision of an [`OwnQueue`] about a packet that waits, by the packet's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Drops it.
+    /// Drops the packet.
     Drop(u64),
-    /// Marks congestion experienced, if it is ECN-capable.
+    /// Marks congestion experienced on the packet, if the packet is ECN-capable.
     Mark(u64),
 }
 
 /// A discipline of the caller's. Packets have numbers, in the order in which they come; a number that does not wait is
 /// passed over wherever it is told.
 pub trait OwnQueue: Send {
-    /// Packet `number` came, and waits unless `fates` drops it.
+    /// Takes packet `number`, which came and waits unless `fates` drops the packet.
     fn enqueue(&mut self, now: Instant, number: u64, header: &Header, fates: &mut Vec<Fate>);
 
     /// Number of the packet to send now, if one may leave.
     fn dequeue(&mut self, now: Instant, fates: &mut Vec<Fate>) -> Option<u64>;
 
-    /// Time at which it is worth calling [`OwnQueue::dequeue`] again while packets wait; later than now for one that
-    /// holds them back.
+    /// Time at which calling [`OwnQueue::dequeue`] again makes sense while packets wait; later than now for a
+    /// discipline that holds packets back.
     fn next_ready(&self, now: Instant) -> Option<Instant> {
         Some(now)
     }

@@ -15,7 +15,7 @@ use tfrc::TfrcPacket;
 /// Owner, ends and route of a packet. All packets that one end of a connection sends start from one label.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Label {
-    /// Place of the connection or source it belongs to.
+    /// Place of the connection or source that the packet belongs to.
     pub(crate) flow: FlowId,
     /// Tells a connection from an earlier one in the same place.
     pub(crate) generation: u32,
@@ -23,15 +23,15 @@ pub(crate) struct Label {
     pub(crate) src: HostId,
     /// Host that the packet goes to.
     pub(crate) dst: HostId,
-    /// Place of its route.
+    /// Place of the packet's route.
     pub(crate) route: RouteId,
-    /// Links of the route it has crossed.
+    /// Links of the route that the packet has crossed.
     pub(crate) hop: u16,
     /// End of the connection that takes it; [`DATAGRAM`] or beyond if no connection does.
     pub(crate) end: u8,
     /// Kind of payload, for statistics of waits.
     pub(crate) kind: PayloadKind,
-    /// Ports of the host it left and of the one it goes to.
+    /// Ports of the host that the packet left and of the host that the packet goes to.
     pub(crate) ports: (u16, u16),
     /// Codepoint (DSCP) with which the packet leaves.
     pub(crate) dscp: Dscp,
@@ -87,7 +87,7 @@ impl Packet {
         }
     }
 
-    /// Fills in the key. Few callers need it.
+    /// Fills in the flow's key in the header. Few callers need the key.
     pub(crate) fn address(&mut self) {
         let Label { src, dst, ports, end, .. } = self.label;
         if end < DATAGRAM {
@@ -152,7 +152,7 @@ pub(crate) const fn call_end(way: CallWay) -> u8 {
     }
 }
 
-/// The way of a packet of a call, by its `end`.
+/// The way of a packet of a call, by the packet's `end`; `None` for other packets.
 pub(crate) const fn call_way(end: u8) -> Option<CallWay> {
     match end {
         3 => Some(CallWay::Down),
@@ -185,7 +185,7 @@ impl Sealed {
     }
 }
 
-/// A boxed packet, as disciplines see it.
+/// A boxed packet, in the form that disciplines handle.
 #[derive(Debug)]
 pub(crate) struct Pkt(pub(crate) Box<Packet>);
 
@@ -250,7 +250,7 @@ impl PacketPool {
         self.boxes += 1;
         Pkt(Box::default())
     }
-    /// Boxes on their way: what was taken and not given back.
+    /// Number of boxes that were taken and not given back.
     pub(crate) fn out(&self) -> usize {
         self.boxes - self.free.len()
     }

@@ -77,7 +77,7 @@ impl Parts {
 }
 
 impl Part<'_> {
-    /// Whether it is one of several.
+    /// Whether the part is one of several.
     pub(crate) const fn is_one_of_several(self) -> bool {
         self.parts.count > 1
     }

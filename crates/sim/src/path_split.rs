@@ -6,7 +6,7 @@ use narrows_units::{Dscp, Instant};
 use crate::ids::RouteId;
 use crate::packet::Packet;
 
-/// Way of a class: the route of its packets and their codepoint.
+/// Way of a class: the route of the class's packets and their codepoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClassWay {
     pub(crate) route: RouteId,
@@ -47,7 +47,7 @@ impl PathSplit {
         }
     }
 
-    /// Gives the split to the connection of this generation.
+    /// Gives the split to the connection with `generation`.
     pub(crate) fn of_generation(self, generation: u32) -> Self {
         Self { generation, ..self }
     }
@@ -57,12 +57,12 @@ impl PathSplit {
         self.live
     }
 
-    /// Way of the packets it sends now.
+    /// Way of the packets that the connection sends now.
     pub(crate) const fn way(&self) -> ClassWay {
         self.now
     }
 
-    /// Counts a packet of data that is about to be sent, and gives its way.
+    /// Counts a packet of data that is about to be sent, and returns the packet's way.
     pub(crate) fn sends(&mut self) -> ClassWay {
         if self.left == 0 {
             return self.then;

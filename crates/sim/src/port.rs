@@ -17,9 +17,9 @@ pub(crate) struct Port<'a> {
     pub(crate) net: &'a mut Network,
     pub(crate) probe: &'a mut EndProbe,
     pub(crate) events: &'a mut Vec<TcpEvent>,
-    /// Label of the packets it sends.
+    /// Label of the packets that the end sends.
     pub(crate) label: &'a Label,
-    /// Settings of its host.
+    /// Settings of the end's host.
     pub(crate) config: &'a HostConfig,
     /// Split of the connection, if an edge divides it and this end sends the data.
     pub(crate) split: Option<&'a mut PathSplit>,
@@ -31,7 +31,7 @@ pub(crate) struct Port<'a> {
 }
 
 impl Port<'_> {
-    /// Counts an event of a TCP end; true if nothing else follows from it.
+    /// Counts an event of a TCP end; true if nothing else follows from the event.
     #[inline(always)]
     fn count(&mut self, event: TcpEvent) -> bool {
         match event {
@@ -66,7 +66,7 @@ impl Io for Port<'_> {
     fn transmit(&mut self, segment: &Segment) {
         self.compose(segment.ecn, |tcp| *tcp = segment.tcp);
     }
-    /// The header is written where it lies.
+    /// Writes the header in the place where the packet lies.
     #[inline(always)]
     fn compose(&mut self, ecn: Ecn, fill: impl FnOnce(&mut TcpHeader)) {
         let mut packet = self.net.pool.take();

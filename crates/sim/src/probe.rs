@@ -162,7 +162,7 @@ impl Probes {
         }
     }
 
-    /// A datagram is at its host.
+    /// Counts a datagram that is at the datagram's destination host.
     pub(crate) fn datagram(&mut self, now: Instant, packet: &Packet) {
         let (users, user) = (&mut self.datagrams.users, packet.label.flow.index());
         if user >= users.len() {
@@ -173,7 +173,7 @@ impl Probes {
         self.datagrams.delays.add(now.since(packet.sent).as_nanos());
     }
 
-    /// A connection is taken out of the world; `lost` of it was.
+    /// Records a connection that is taken out of the world; `lost` are the connection's losses.
     pub(crate) fn retired(&mut self, now: Instant, c: &Connection, lost: Lost) {
         if c.stats.delivered < c.size && !c.stats.failed {
             self.served(now, c);
@@ -276,7 +276,7 @@ impl Probes {
         net.events.push(now + length.max(Duration::from_nanos(1)), Event::Probe(probe));
     }
 
-    /// Lets the probe look whose event it is.
+    /// Takes the sample of the probe numbered `probe`.
     pub(crate) fn look(&mut self, probe: u32, sight: &mut Sight<'_>) {
         let Sight { net, connections, .. } = sight;
         let now = net.now;

@@ -21,7 +21,7 @@ use crate::packet::{Label, address};
 /// Most bytes of a connection's events: some hundred thousand packets, beyond which viewers in browsers stand still.
 const MOST: usize = 32 << 20;
 
-/// Logs of senders; none is kept unless they are wanted.
+/// Logs of senders; none is kept unless logs are asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Qlogs {
     /// Connections to log at most.
@@ -29,7 +29,7 @@ pub(crate) struct Qlogs {
     traces: Vec<Trace>,
 }
 
-/// The state of a sender, after it has worked.
+/// The state of a sender after a call of the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SenderState {
     /// Congestion window, bytes.
@@ -49,9 +49,9 @@ pub(crate) struct SenderState {
 struct Outstanding {
     seq: SeqNum,
     end: SeqNum,
-    /// Number of its last transmission.
+    /// Number of the segment's last transmission.
     number: u64,
-    /// Whether a SACK block has named it.
+    /// Whether a SACK block has named the segment.
     sacked: bool,
 }
 
@@ -63,7 +63,7 @@ struct Trace {
     begun: Instant,
     title: String,
     protocol: &'static str,
-    /// Events as JSON, with commas between them.
+    /// Events as JSON, separated by commas.
     events: String,
     /// Events left out because there were too many.
     missed: u64,
@@ -165,7 +165,7 @@ impl Qlogs {
         }
     }
 
-    /// The sender of `label` sends a datagram, or one came to it.
+    /// Logs a datagram that the sender of `label` sends or gets.
     pub(crate) fn datagram(&mut self, now: Instant, label: &Label, datagram: &Datagram, sent: bool) {
         let Some(trace) = self.of(now, label, "QUIC") else { return };
         let name = if sent { "transport:packet_sent" } else { "transport:packet_received" };
@@ -204,7 +204,7 @@ impl Qlogs {
         }
     }
 
-    /// The sender of `label` has worked, and is in this state now.
+    /// Logs the state of the sender of `label` after a call of the sender.
     pub(crate) fn worked(&mut self, now: Instant, label: &Label, state: SenderState) {
         if let Some(at) = self.position(label) {
             self.traces[at].worked(now, state);
@@ -222,7 +222,7 @@ impl Qlogs {
         self.traces.truncate(self.most);
     }
 
-    /// The file with all logs; `None` unless they are wanted.
+    /// The file with all logs; `None` unless logs are asked for.
     pub(crate) fn file(&self) -> Option<String> {
         if !self.are_wanted() {
             return None;

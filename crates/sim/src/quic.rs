@@ -91,7 +91,7 @@ impl QuicEnds {
         )
     }
 
-    /// State of the data end for its log.
+    /// State of the data end for the log of the data end.
     pub(crate) fn sender_state(&self) -> SenderState {
         let end = &self.ends[DATA];
         SenderState {

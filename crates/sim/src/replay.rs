@@ -18,7 +18,7 @@ use narrows_units::{Duration, Instant};
 pub use narrows_users::Prefix;
 use narrows_wire::{FlowKey, Header};
 
-/// A recorded packet on its way to the box.
+/// A recorded packet on the way to the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Time at which the packet came. One that came before its predecessor, as clocks may have it, comes together with
@@ -26,7 +26,7 @@ pub struct Arrival {
     pub at: Instant,
     /// Direction in which the packet goes.
     pub direction: Direction,
-    /// The packet.
+    /// The packet's headers.
     pub header: Header,
 }
 
@@ -83,9 +83,9 @@ pub struct PacketCounts {
     pub suppressed: u64,
     /// SYNs turned away.
     pub refused: u64,
-    /// Packets marked; they are among those sent or dropped later.
+    /// Packets marked; a marked packet also counts as sent or dropped later.
     pub marked: u64,
-    /// The longest time one of them waited before it left.
+    /// The longest time for which a packet waited before the packet left.
     pub longest: Duration,
 }
 
@@ -127,7 +127,7 @@ pub struct ReplayReport {
     pub flows: BTreeMap<FlowKey, PacketCounts>,
     /// Time at which the last packet came.
     pub last_arrival: Instant,
-    /// Time at which the last one began to leave.
+    /// Time at which the last packet began to leave.
     pub last_departure: Instant,
 }
 
@@ -139,7 +139,7 @@ impl ReplayReport {
         }
     }
 
-    /// Counts for a packet, in its direction and in its flow.
+    /// Adds to the counts of a packet's direction and of the packet's flow.
     fn count(&mut self, packet: &Record, mut add: impl FnMut(&mut PacketCounts)) {
         add(&mut self.side(Ticket::of(packet).direction).counts);
         add(self.flows.entry(packet.header.key).or_default());

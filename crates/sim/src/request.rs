@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Open,
-    /// Send this many bytes more; `u64::MAX` without end.
+    /// Send as many bytes more as given; `u64::MAX` without end.
     Write(u64),
     /// Nothing more will be written.
     Finish,

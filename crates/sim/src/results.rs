@@ -18,7 +18,7 @@ pub struct Results {
 /// A table by columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Names the file it goes to.
+    /// Name of the table, and of the file that the table goes to.
     pub name: String,
     /// Columns of equal length.
     pub columns: Vec<Column>,

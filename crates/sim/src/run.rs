@@ -11,12 +11,12 @@ use crate::parts::{Part, Parts};
 use crate::probe::PartEnd;
 use crate::results::Results;
 
-/// Why there are no results.
+/// Reason why a run has no results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
     /// The scenario cannot be simulated.
     Build(BuildError),
-    /// The caller stopped it.
+    /// The caller stopped the run.
     Stopped,
 }
 
@@ -66,7 +66,7 @@ pub fn run_with(
     Ok(join(scenario, &parts, ends))
 }
 
-/// Simulates part `number` of `scenario` from its beginning to its end. Parts may be simulated at the same time.
+/// Simulates part `number` of `scenario` from beginning to end. Parts may be simulated at the same time.
 ///
 /// # Errors
 /// If the scenario asks for what cannot be simulated, or if `go_on` breaks.
@@ -100,7 +100,7 @@ fn part_with(
     Ok(world.finish())
 }
 
-/// Makes the results of a run of what its parts have recorded, in their order.
+/// Makes the results of a run from the records of the run's parts, in the parts' order.
 #[must_use]
 pub fn join(scenario: &Scenario, parts: &Parts, ends: Vec<PartEnd>) -> Results {
     crate::probe::report(&crate::probe::plan(scenario), crate::probe::join(parts, ends))

@@ -20,7 +20,7 @@ use crate::timetable::Timetable;
 
 /// `reflector_ping_interval_s` by `no_pingers`.
 const PING: Duration = Duration::from_millis(50);
-/// A ping of fping with its headers.
+/// Length of a ping of fping, headers included.
 const PING_LEN: Bytes = Bytes(84);
 /// `monitor_achieved_rates_interval_ms`.
 const MONITOR: Duration = Duration::from_millis(200);
@@ -71,7 +71,7 @@ pub(crate) enum Rule {
 /// A link whose shaper's rate is set from outside.
 #[derive(Debug)]
 pub(crate) struct Shaped {
-    /// The link with the shaper, and the one behind.
+    /// The link with the shaper, and the link behind.
     pub(crate) link: LinkId,
     pub(crate) behind: LinkId,
     /// Discipline inside, whose rate is set too.
@@ -81,7 +81,7 @@ pub(crate) struct Shaped {
 }
 
 impl Rule {
-    /// When it wants to look again.
+    /// Time between two looks of the rule.
     pub(crate) const fn every(&self) -> Duration {
         match self {
             Self::Known => KNOWN_FOR,
@@ -112,7 +112,7 @@ pub(crate) struct Autorate {
     base: f64,
     rate: f64,
     baseline: Option<f64>,
-    /// Pings under way: when each arrives, and its delay.
+    /// Pings under way: the time at which each ping arrives, and the ping's delay.
     pings: VecDeque<(Instant, f64)>,
     deltas: VecDeque<f64>,
     monitored: (Instant, u64),

@@ -21,7 +21,7 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Adds numbers one by one; a list that ends has zeros behind it.
+/// Adds `more` to `sums` number by number; a shorter list counts as continued with zeros.
 pub(crate) fn add_each(sums: &mut Vec<u64>, more: &[u64]) {
     sums.resize(sums.len().max(more.len()), 0);
     for (sum, n) in sums.iter_mut().zip(more) {
@@ -86,7 +86,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets all, but not the room it takes.
+    /// Forgets all values, and keeps the memory allocated.
     pub(crate) fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.max) = (0, 0);

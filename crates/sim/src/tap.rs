@@ -17,7 +17,7 @@ pub(crate) struct Capture {
     pub(crate) file: Writer<Vec<u8>>,
     /// Number of packets in the capture.
     pub(crate) packets: u64,
-    /// Packets that came after it was full.
+    /// Packets that came after the capture was full.
     pub(crate) missed: u64,
 }
 
@@ -100,7 +100,7 @@ impl Tap {
         }
     }
 
-    /// A discipline dropped a packet, or a wire lost it.
+    /// Counts a packet that a discipline dropped, or a wire lost.
     pub(crate) fn lost(&mut self, packet: &Pkt) {
         let p = &packet.0;
         let at = p.label.flow.index();
@@ -126,7 +126,7 @@ impl Tap {
         }
     }
 
-    /// Losses so far of the connection with this `generation` at `place`.
+    /// Losses so far of the connection at `place` with `generation`.
     pub(crate) fn lost_of(&self, place: FlowId, generation: u32) -> Lost {
         self.lost.get(place.index()).filter(|l| l.generation == generation).copied().unwrap_or_default()
     }

@@ -78,7 +78,7 @@ impl TfrcEnds {
         }
     }
 
-    /// Sends data, if it is time.
+    /// Sends data, if data is due now.
     fn send_data(&mut self, port: &mut Port<'_>) {
         if let Some(data) = self.sender.send(port.net.now) {
             send(port, TfrcPacket::Data(data), self.size);

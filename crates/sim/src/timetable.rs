@@ -11,7 +11,7 @@ use narrows_units::{Bytes, Duration, Instant, Rate};
 /// Time without an opportunity from which on a link counts as out.
 pub(crate) const OUTAGE: Duration = Duration::from_secs(1);
 
-/// A link's timetable, and how far it is used.
+/// A link's timetable, and how far the timetable is used.
 #[derive(Debug)]
 pub(crate) enum Timetable {
     Steps(Arc<[(Duration, Rate)]>),

@@ -5,7 +5,7 @@ use narrows_units::{Bytes, Duration, Instant};
 use crate::statistics::{Histogram, quantile, sorted};
 use crate::timetable::Timetable;
 
-/// Width of the slots in which capacity is compared with its use.
+/// Width of the slots in which capacity is compared with the use of the capacity.
 const SLOT: Duration = Duration::from_millis(100);
 /// Slots in a row that must be well used after an outage before the link counts as recovered.
 const SLOTS: usize = 10;
@@ -28,9 +28,9 @@ pub(crate) struct Usage {
     outages: Vec<(Instant, Instant)>,
     /// Instant from which on usage counts.
     from: Instant,
-    /// Instant since which packets wait in the queue before this link's own.
+    /// Instant since which packets wait in the queue before the link's own.
     waiting_since: Option<Instant>,
-    /// Up to when it is settled what was wasted.
+    /// Instant up to which the wasted capacity is settled.
     settled: Instant,
     /// Times from a packet's arrival to its last bit, outside of outages: whole, and less the time of two packets at
     /// the rate of that moment.

@@ -21,7 +21,7 @@ use crate::probe::{PartEnd, ProbePlan, Probes, Sight};
 use crate::request::Request;
 use crate::transfer::{Happened, Transfer};
 
-/// An application. An application is called with the world it lives in.
+/// An application. An application is called with the world that the application lives in.
 pub(crate) trait App {
     /// The run begins; `me` is the application's place, for timers and transfers.
     fn start(&mut self, world: &mut World, me: AppId);
@@ -99,7 +99,7 @@ impl World {
         probes.watch(plan, &mut Sight { net, connections, edges });
     }
 
-    /// Lets the probe look whose event it is.
+    /// Takes the sample of the probe numbered `probe`.
     fn probe(&mut self, probe: u32) {
         let Self { net, connections, edges, probes, .. } = self;
         probes.look(probe, &mut Sight { net, connections, edges });
@@ -162,7 +162,7 @@ impl World {
         self.net.events.push(at.max(self.net.now), Event::App { app, token });
     }
 
-    /// Lets an application work on the world it is part of.
+    /// Calls `work` with an application and the world.
     fn with_app(&mut self, app: AppId, work: impl FnOnce(&mut dyn App, &mut Self)) {
         // The application is taken out while it works and put back below: applications do not call each other.
         let Some(mut taken) = self.apps[app.index()].take() else { return };
@@ -170,7 +170,7 @@ impl World {
         self.apps[app.index()] = Some(taken);
     }
 
-    /// Opens a connection and gives its place.
+    /// Opens a connection and returns the connection's place.
     pub(crate) fn open(&mut self, app: AppId, transfer: Transfer) -> FlowId {
         let now = self.now();
         self.serial += 1;
@@ -241,7 +241,7 @@ impl World {
         })
     }
 
-    /// Gives a connection more to carry; before the data may flow, it waits.
+    /// Gives a connection more data to carry; data waits until the connection is established.
     pub(crate) fn write(&mut self, place: FlowId, bytes: u64) {
         let connection = &mut self.connections[place.index()];
         self.probes.writes(self.net.now, connection, bytes);
@@ -254,7 +254,7 @@ impl World {
         self.ask(place, DATA, Request::Write(bytes));
     }
 
-    /// Takes a connection out of the world; its place is used again.
+    /// Takes a connection out of the world; the connection's place is used again.
     pub(crate) fn retire(&mut self, place: FlowId) {
         let connection = &mut self.connections[place.index()];
         if connection.live {
@@ -265,7 +265,7 @@ impl World {
         }
     }
 
-    /// Takes a packet that is at its host.
+    /// Takes a packet that is at the packet's destination host.
     #[inline(always)]
     fn deliver(&mut self, packet: Pkt) {
         if packet.0.label.end >= DATAGRAM {
@@ -276,7 +276,7 @@ impl World {
         self.net.pool.give(packet);
     }
 
-    /// Takes a packet of no connection that is at its host.
+    /// Takes a packet of no connection that is at its destination host.
     #[inline(never)]
     fn on_datagram(&mut self, packet: &Packet) {
         let Label { flow, end, .. } = packet.label;
@@ -295,7 +295,7 @@ impl World {
         self.answerers.insert(flow, (app, token));
     }
 
-    /// Takes a packet of a connection that is at its host.
+    /// Takes a packet of a connection that is at its destination host.
     #[inline(always)]
     fn on_packet(&mut self, packet: &Packet) {
         let Label { flow, generation, end, .. } = packet.label;
@@ -314,7 +314,7 @@ impl World {
         self.at_end(flow, end, |ends, port| ends.on_packet(packet, port));
     }
 
-    /// Wakes one end, unless it wants to be woken later.
+    /// Wakes one end, unless the end has asked to be woken later.
     fn on_time(&mut self, place: FlowId, end: usize) {
         let now = self.net.now;
         let connection = &mut self.connections[place.index()];
@@ -470,7 +470,7 @@ impl World {
         None
     }
 
-    /// The data end sends what it is to carry.
+    /// Makes the data end send the data that the end is to carry.
     fn begin(&mut self, place: FlowId) {
         let connection = &mut self.connections[place.index()];
         connection.begun = true;

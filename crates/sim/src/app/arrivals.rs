@@ -22,7 +22,7 @@ pub(super) struct Arrivals {
     /// Mean time between two arrivals.
     mean: Duration,
     rng: Rng,
-    /// Time at which the next one comes, and how many came.
+    /// Time at which the next user comes, and the number of users that came.
     next: Instant,
     came: u32,
     /// Records of users who have left, free for reuse.

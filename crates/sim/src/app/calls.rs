@@ -10,7 +10,7 @@ use crate::ids::{AppId, FlowId};
 use crate::packet::call_end;
 use crate::world::World;
 
-/// The server's port, as RTP often has it (RFC 3551, section 8).
+/// The server's port, a usual port of RTP (RFC 3551, section 8).
 const SERVER: u16 = 5004;
 
 /// One way of a call.
@@ -25,7 +25,7 @@ pub(super) struct Calls {
     common: Common,
     me: AppId,
     call: CallShape,
-    /// Two of each call, as [`CallWay::BOTH`] has them.
+    /// Two legs of each call, in the order of [`CallWay::BOTH`].
     legs: Vec<Leg>,
 }
 

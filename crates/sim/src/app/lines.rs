@@ -15,7 +15,7 @@ use crate::world::World;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
-    /// The connection in this place carries the object.
+    /// The connection at the place given carries the object.
     Carrying(FlowId),
     /// The connection failed; a timer will try again.
     Waiting,
@@ -45,9 +45,9 @@ pub(super) const fn own(number: u32) -> u32 {
 
 /// Owner of the timer that rang.
 pub(super) enum Ring {
-    /// The line has seen to it.
+    /// A timer of a line, which the line has dealt with.
     Done,
-    /// The application's own, with the number it gave.
+    /// A timer of the application, with the number that the application gave.
     Own(u32),
 }
 
@@ -56,7 +56,7 @@ impl Lines {
         Self { common, me: AppId(0), lines: Vec::new(), retry, steadfast }
     }
 
-    /// Adds a line and gives its number.
+    /// Adds a line and returns the line's number.
     pub(super) fn add(&mut self) -> u32 {
         let fetch = Fetch { user: 0, size: 0, since: self.common.start, retries: 0 };
         self.lines.push(FetchLoop { fetch, state: State::Free });
@@ -67,7 +67,7 @@ impl Lines {
         self.lines[line as usize].state == State::Free
     }
 
-    /// The connection of a line, if it has one.
+    /// The connection of a line; `None` if the line has no connection.
     pub(super) fn place(&self, line: u32) -> Option<FlowId> {
         match self.lines[line as usize].state {
             State::Carrying(place) => Some(place),

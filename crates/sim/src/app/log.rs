@@ -93,7 +93,7 @@ impl Log {
         }
     }
 
-    /// A line looks for its next object.
+    /// Takes the next object for a line.
     fn go_on(&mut self, world: &mut World, line: u32) {
         let user = line / self.connections;
         if world.now() >= self.lines.common.stop || !self.lines.is_free(line) {

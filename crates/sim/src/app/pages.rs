@@ -18,13 +18,13 @@ struct Reader {
     address: u32,
     /// Pages the user has not turned to yet; `None` for a user who never leaves.
     pages: Option<u32>,
-    /// Which page this is to the probes.
+    /// Number of the page in the probes.
     page: u32,
-    /// Whether all of it came so far.
+    /// Whether every object of the page that has ended came whole.
     whole: bool,
     /// Objects that have no connection yet.
     left: u64,
-    /// Objects on their way.
+    /// Objects of the page on their way.
     busy: u32,
 }
 

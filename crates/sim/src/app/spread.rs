@@ -17,12 +17,12 @@ impl Spread {
         Self { waiting }
     }
 
-    /// Time at which the next one starts.
+    /// Time at which the next flow starts.
     pub(super) fn next(&self) -> Option<Instant> {
         self.waiting.last().map(|(at, _)| *at)
     }
 
-    /// The number of the next one, if it starts by `now`.
+    /// Takes the number of the next flow, if the flow starts by `now`.
     pub(super) fn pop(&mut self, now: Instant) -> Option<u32> {
         let (_, number) = self.waiting.pop_if(|(at, _)| *at <= now)?;
         // A started flow keeps its state elsewhere, so half-empty room is given back.

@@ -15,9 +15,9 @@ pub(super) struct Stream {
     dst: HostId,
     dscp: Dscp,
     flow: FlowId,
-    /// Taker of the packets, as [`Label::end`] has it.
+    /// Taker of the packets, as in [`Label::end`].
     end: u8,
-    /// Class at the edge that divides it, if one does.
+    /// Class at the edge that divides the stream; `None` without such an edge.
     split: Option<PathSplit>,
 }
 

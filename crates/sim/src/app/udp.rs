@@ -12,12 +12,12 @@ use crate::world::World;
 /// A flow.
 struct Flow {
     rng: Rng,
-    /// End of the time it is on.
+    /// End of the time for which the flow is on.
     until: Instant,
     stream: Stream,
 }
 
-/// Flows that send whatever becomes of it.
+/// Flows of datagrams that send without regard to losses or delays.
 pub(super) struct Udp {
     common: Common,
     me: AppId,

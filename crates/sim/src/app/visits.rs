@@ -23,7 +23,7 @@ struct Visitor {
 #[derive(Debug)]
 struct Errand {
     rng: Rng,
-    /// Objects it has not begun.
+    /// Objects that the line has not begun.
     left: u32,
 }
 
@@ -100,7 +100,7 @@ impl Visits {
         self.lines.begin(world, line, address, size);
     }
 
-    /// Notes that a line has fetched all its objects. Who has no other goes.
+    /// Notes that a line has fetched all its objects. A user without a busy line goes.
     fn finish(&mut self, line: u32) {
         let at = line / self.connections;
         let visitor = &mut self.visitors[at as usize];

@@ -10,7 +10,7 @@ use crate::ids::LinkId;
 use crate::packet::Pkt;
 use crate::shaped::{Autorate, Rule, Shaped, known_rate, late_rate};
 
-/// A discipline that is dequeued no faster than its shaper has it.
+/// Makes a discipline that is dequeued no faster than the discipline's shaper allows.
 pub(super) fn behind_a_shaper(
     spec: &Spec,
     shape: &ShaperConfig,
@@ -74,7 +74,7 @@ impl Network {
         self.events.push(now + every, Event::Shape(place));
     }
 
-    /// Tells the link behind whether any packet waits for it here.
+    /// Tells the link behind `id` whether any packet for the link behind waits at `id`.
     pub(super) fn note_waiting(&mut self, id: LinkId) {
         let link = &self.links[id.index()];
         let (Some(behind), Some(queue)) = (link.feeds, link.discipline()) else { return };

@@ -9,7 +9,7 @@ pub(crate) struct Data {
     /// Payload, bytes.
     pub(crate) size: u32,
     pub(crate) sent: Instant,
-    /// The sender's round trip, zero before it has one.
+    /// The sender's round trip, zero before the sender has an estimate.
     pub(crate) rtt: Duration,
 }
 

@@ -78,7 +78,7 @@ impl Calls {
         }
     }
 
-    /// Finds the leg of a packet that was sent at `sent`, if it counts.
+    /// Finds the leg of a packet that was sent at `sent`; `None` for a packet that does not count.
     fn leg(&mut self, sent: Instant, user: u32, way: CallWay) -> Option<&mut Leg> {
         let (from, until) = self.counted;
         let call = self.calls.get_mut(&user).filter(|_| (from..until).contains(&sent))?;

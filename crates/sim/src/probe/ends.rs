@@ -15,7 +15,7 @@ const BACKOFFS: usize = 32;
 /// Counts of what ends tell.
 #[derive(Debug, Default)]
 pub(crate) struct EndProbe {
-    /// Payload delivered in order, and how much of it when counting began.
+    /// Payload delivered in order, and the part delivered before counting began, bytes.
     delivered: u64,
     delivered_before: u64,
     pub(super) users: Users,
@@ -37,7 +37,7 @@ impl EndProbe {
         self.shares.took(user_index, bytes);
     }
 
-    /// Counts an expiry of an end's timer, which backs off to this factor.
+    /// Counts an expiry of an end's timer; `backoff` is the new back-off factor.
     #[inline]
     pub(crate) fn backed_off(&mut self, end: usize, backoff: u32) {
         if end == DATA {

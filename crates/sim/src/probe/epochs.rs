@@ -24,7 +24,7 @@ const WINDOW: usize = 6;
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     generation: u32,
-    /// Epochs it has been watched for, at most 2.
+    /// Epochs for which the connection has been watched, at most 2.
     epochs: u8,
     active: bool,
     /// Data packets sent when the epoch began.
@@ -46,7 +46,7 @@ pub(super) struct Epochs {
     known: Vec<Known>,
     epochs: Vec<Epoch>,
     start: Instant,
-    /// Epochs seen, and flows in each state over all of them.
+    /// Epochs seen, and flows in each state summed over all epochs.
     count: u64,
     sums: [u64; 4],
     /// Number of (flow, epoch) pairs, by packets sent.

@@ -14,7 +14,7 @@ use crate::path_split::Arrivals;
 use crate::results::Results;
 use crate::tap::Capture;
 
-/// Measurements of a part at the end of its run. Unlike a world it may move to another thread.
+/// Measurements of a part at the end of the part's run. Unlike a world, they may move to another thread.
 pub struct PartEnd {
     pub(super) now: Instant,
     pub(super) probes: Probes,

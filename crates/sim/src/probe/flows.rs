@@ -29,10 +29,10 @@ struct Flow {
     /// The first attempt.
     opened: Instant,
     connected: OptionalInstant,
-    /// Place of its present connection; [`NO_PLACE`] for none.
+    /// Place of the flow's present connection; [`NO_PLACE`] for none.
     place: FlowId,
     backoff_max: u32,
-    /// Sums over its earlier connections.
+    /// Sums over the flow's earlier connections.
     before: Done,
     /// The longest stall of earlier connections.
     stall: Duration,
@@ -104,7 +104,7 @@ impl Slice {
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
-    /// Sums of the flows that existed when counting began, in their order.
+    /// Sums of the flows that existed when counting began, in the flows' order.
     at_warmup: Vec<Done>,
     slices: Vec<Slice>,
     /// Bytes of each flow in each slice: slice, flow, bytes.
@@ -159,7 +159,7 @@ impl Flows {
         flow.backoff_max = flow.backoff_max.max(c.ends.counters(DATA).max_backoff);
     }
 
-    /// Counting begins: stalls count as far as they lie after `now`.
+    /// Begins counting: stalls count as far as the stalls lie after `now`.
     pub(super) fn warm_up(
         &mut self,
         now: Instant,
@@ -280,12 +280,12 @@ impl Flows {
         }
     }
 
-    /// The flows that have a connection, and its place.
+    /// The flows that have a connection, with the place of each connection.
     pub(super) fn places(&self) -> impl Iterator<Item = (u32, FlowId)> {
         (0..).zip(&self.flows).map(|(row, f)| (row, f.place)).filter(|(_, place)| *place != NO_PLACE)
     }
 
-    /// Each flow, and what it had done when counting began.
+    /// Each flow, with the flow's sums when counting began.
     fn counted(&self) -> impl Iterator<Item = (&Flow, Done)> {
         let nothing = core::iter::repeat(Done::default());
         self.flows.iter().zip(self.at_warmup.iter().copied().chain(nothing))
@@ -293,7 +293,7 @@ impl Flows {
 }
 
 impl Flow {
-    /// Whether it was there at `start` and still wants its share.
+    /// Whether the flow was open at `start` and still wants its share.
     fn lasts_since(&self, start: Instant) -> bool {
         self.endless && self.opened <= start && !self.ended
     }

@@ -12,7 +12,7 @@ use crate::parts::Parts;
 use crate::path_split::Arrivals;
 use crate::statistics::add_each;
 
-/// Puts `ends` of `parts` together, in their order.
+/// Joins `ends` of `parts`, in the order of the parts.
 pub(crate) fn join(parts: &Parts, mut ends: Vec<PartEnd>) -> PartEnd {
     if ends.len() == 1 {
         return ends.remove(0);

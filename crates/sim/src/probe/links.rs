@@ -54,7 +54,7 @@ impl Counts {
     }
 }
 
-/// All watched links, as they were when counting began.
+/// Counts of all watched links at the time when counting began.
 #[derive(Debug, Default)]
 pub(super) struct LinkProbe {
     before: Vec<Counts>,
@@ -96,7 +96,7 @@ impl LinkProbe {
         }
     }
 
-    /// The links of the plan as they are when all is over.
+    /// The links of the plan at the end of the run.
     pub(super) fn end(&self, plan: &ProbePlan, net: &mut Network) -> Vec<LinkEnd> {
         let (now, links) = (net.now, &mut net.links);
         let elapsed = now.since(plan.warmup);
@@ -223,7 +223,7 @@ fn table(plan: &ProbePlan, links: &[LinkEnd], out: &mut Tables) {
     out.table("links", columns);
 }
 
-/// What waits, by what it is.
+/// Kinds of packets that wait, each with the kind's name in figures.
 const KINDS: [(&str, PayloadKind); PayloadKind::COUNT] = [
     ("control", PayloadKind::Control),
     ("small", PayloadKind::Small),

@@ -13,7 +13,7 @@ const MOST: usize = 1 << 24;
 enum PageEnd {
     /// The page was still loading at the end of the run.
     Cut,
-    /// The whole page came, at this instant.
+    /// The whole page came, at the instant given.
     Whole(Instant),
     /// A connection broke, at this instant, so that some of the page is missing.
     Broken(Instant),

@@ -25,7 +25,7 @@ pub(crate) struct ProbePlan {
     pub(crate) slice: Duration,
     /// Length of an epoch, if epochs are wanted.
     pub(crate) epoch: Option<Duration>,
-    /// Whether it is wanted which segments of objects are lost.
+    /// Whether the lost segments of each object are recorded.
     pub(crate) bursts: bool,
     /// Whether each timeout, fast retransmit and probe is wanted.
     pub(crate) repairs: bool,
@@ -37,7 +37,7 @@ pub(crate) struct ProbePlan {
     pub(crate) series: Vec<Series>,
     /// Lengths from which on a user's stall is counted.
     pub(crate) stalls: Vec<Duration>,
-    /// Names of the classes, in their order.
+    /// Names of the classes, in the classes' order.
     pub(crate) classes: Vec<String>,
     /// Links to report.
     pub(crate) links: Vec<Watched>,
@@ -45,7 +45,7 @@ pub(crate) struct ProbePlan {
     pub(crate) capture: Vec<usize>,
     /// Payload of a full packet of the first class, bytes.
     pub(crate) mss: u32,
-    /// Groups of objects with figures of their own.
+    /// Groups of objects with figures of each group's own.
     pub(crate) groups: Vec<Group>,
 }
 

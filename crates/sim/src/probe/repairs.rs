@@ -22,7 +22,7 @@ struct Repair {
     event: TcpEvent,
 }
 
-/// Log of all repairs, empty unless they are wanted.
+/// Log of all repairs; empty unless a log of repairs is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Repairs {
     pub(super) on: bool,
@@ -38,7 +38,7 @@ impl Repairs {
         }
     }
 
-    /// Adds those of another part; [`Repairs::settle`] puts them in order.
+    /// Adds the repairs of another part; [`Repairs::settle`] puts the repairs in order.
     pub(super) fn absorb(&mut self, other: Self) {
         self.list.extend(other.list);
     }

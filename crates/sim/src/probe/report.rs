@@ -3,7 +3,7 @@
 use crate::results::{Column, Data, Results, Table};
 use crate::statistics::{Histogram, quantile};
 
-/// Quantiles and how they are called.
+/// A quantile: the quantile's name, and the share from 0 to 1.
 pub(super) type Which = (&'static str, f64);
 pub(super) const P10: Which = ("p10", 0.1);
 pub(super) const P50: Which = ("p50", 0.5);

@@ -9,9 +9,9 @@ use crate::connection::Connection;
 use crate::flow_stats::NO_ROW;
 use crate::host_config::{DATA, RECEIVER};
 
-/// Objects up to this size are small, in bytes, as in the lab.
+/// Largest size of a small object, bytes; the lab has the same bound.
 pub(super) const SMALL: u64 = 6_000;
-/// Objects from this size on are large, in bytes, as in the lab.
+/// Smallest size of a large object, bytes; the lab has the same bound.
 pub(super) const LARGE: u64 = 20_000;
 
 /// Sums over connections.
@@ -21,7 +21,7 @@ pub(super) struct Tally {
     pub(super) connections: u64,
     /// Payload delivered in order.
     pub(super) delivered: u64,
-    /// Data segments their senders sent, retransmissions among them.
+    /// Data segments that the connections' senders sent, retransmissions included.
     pub(super) data_sent: u64,
     pub(super) retransmitted: u64,
     pub(super) timeouts: u64,
@@ -83,7 +83,7 @@ impl Tally {
         self.each(earlier, |a, b| a - b)
     }
 
-    /// Lost of what was sent: the loss these connections met.
+    /// Share of the data segments sent that was lost.
     fn loss(self) -> Option<f64> {
         share(self.lost, self.data_sent)
     }

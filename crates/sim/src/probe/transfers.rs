@@ -24,7 +24,7 @@ const MOST_BUCKETS: u64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TransferEnd {
     Done,
-    /// Given up by its sender.
+    /// The sender gave the transfer up.
     Failed,
     /// The end of the run, or the application, stopped the transfer.
     Cut,
@@ -40,7 +40,7 @@ struct Row {
     size: u64,
     connected: Duration,
     first_byte: Duration,
-    /// When it was over, one way or another.
+    /// End of the transfer, with or without success.
     end: Duration,
     acked: Duration,
     stall: Duration,
@@ -66,14 +66,14 @@ pub(super) fn stalls(s: &FlowStats, end: Instant, due: bool) -> (Duration, Durat
     (s.first_stall.max(s.longest_stall).max(tail), first.max(s.longest_stall).max(tail_connected))
 }
 
-/// Rows of all transfers, and counts of those beyond the limit.
+/// Rows of all transfers, and counts of the transfers beyond the limit.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     rows: Vec<Row>,
     /// Places of failed transfers that have not been tried again yet.
     failed: Vec<usize>,
     unkept: u64,
-    /// When each row was written, if rows of other parts are to be put in between.
+    /// Time at which each row was written, if rows of other parts are to be put in between.
     ends: Option<Vec<Instant>>,
 }
 
@@ -83,7 +83,7 @@ impl Transfers {
         self.ends = Some(Vec::new());
     }
 
-    /// Joins the transfers of all parts, in the order in which they ended.
+    /// Joins the transfers of all parts, in the order in which the transfers ended.
     pub(super) fn join(parts: Vec<Self>) -> Self {
         let mut order: Vec<(Instant, usize, usize)> = Vec::new();
         for (number, part) in parts.iter().enumerate() {
@@ -277,7 +277,7 @@ fn spread(sorted: &[f64]) -> Option<f64> {
     Some(quantile(sorted, 0.99)? / quantile(sorted, 0.5)?)
 }
 
-/// Each user's waiting for all of its bytes, seconds per kB.
+/// Time that each user waited for all the user's bytes, seconds per kB.
 fn by_user(rows: &[&Row]) -> Vec<f64> {
     let mut users: Vec<Option<(f64, f64)>> = Vec::new();
     for row in rows {

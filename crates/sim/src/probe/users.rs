@@ -97,7 +97,7 @@ impl Users {
         user.connected = user.connected.min(now);
     }
 
-    /// Hangs count as far as they lie after `now`.
+    /// Begins counting: hangs count as far as the hangs lie after `now`.
     pub(super) fn warm_up(&mut self, now: Instant) {
         for user in &mut self.heard {
             user.longest = Duration::ZERO;

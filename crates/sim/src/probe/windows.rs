@@ -120,7 +120,7 @@ impl Windows {
         out.put(format!("beta_{name}"), mean(&betas));
     }
 
-    /// The last windows before they fell, of all flows.
+    /// The last windows before a fall, of all flows.
     fn peaks(&self, counts: impl Fn(&Window) -> bool) -> Vec<f64> {
         // Previous window of each flow, and whether it was reached without a fall.
         let mut before = [(0.0, false); FLOWS as usize];

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use narrows_units::{Duration, Instant};
 
-/// Packets after a missing one that show it to be lost (section 5.1).
+/// Number of packets after a missing one that show the missing packet to be lost (section 5.1).
 const NDUPACK: u8 = 3;
 
 /// Weights of the loss intervals, the latest first (section 5.4).
@@ -16,14 +16,14 @@ struct Missing {
     seq: u64,
     /// Time at which it would have come, between its neighbours (section 5.2).
     at: Instant,
-    /// Packets that came after it.
+    /// Packets that came after the missing packet.
     later: u8,
 }
 
 /// The history of losses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
-    /// The highest number so far, and when it came.
+    /// The highest number so far, and the time at which the number came.
     highest: Option<(u64, Instant)>,
     missing: VecDeque<Missing>,
     /// The first loss of the latest event.

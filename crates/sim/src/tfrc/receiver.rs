@@ -15,7 +15,7 @@ pub(super) struct Receiver {
     losses: Losses,
     /// When each packet of the last round trip came.
     came: VecDeque<Instant>,
-    /// The latest packet, and when it came.
+    /// The latest packet, and the time at which the packet came.
     latest: Option<(Data, Instant)>,
     /// Whether anything came since the last feedback.
     news: bool,
@@ -78,7 +78,7 @@ impl Receiver {
         }
     }
 
-    /// The timer, if it has expired (section 6.2).
+    /// Handles the timer, if the timer has expired (section 6.2).
     pub(super) fn expire(&mut self, now: Instant) -> Option<Feedback> {
         if now < self.report_at {
             return None;

@@ -12,7 +12,7 @@ const LONGEST_GAP_S: f64 = 64.0;
 pub(super) struct Sender {
     /// s, bytes of a packet.
     size: f64,
-    /// X, the rate at which it may send.
+    /// X, the rate at which the sender may send.
     pub(super) rate: f64,
     pub(super) rtt: Option<Duration>,
     /// Time at which the rate was doubled last, tld.
@@ -54,7 +54,7 @@ impl Sender {
         self.silent_at = Instant::FAR_FUTURE;
     }
 
-    /// The next packet, if it is time.
+    /// Sends the next packet, if the packet is due.
     pub(super) fn send(&mut self, now: Instant) -> Option<Data> {
         if self.silent_at == Instant::FAR_FUTURE || self.due() > now {
             return None;
