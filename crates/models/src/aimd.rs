@@ -69,7 +69,7 @@ impl Default for BackoffRange {
 /// A backlogged link on a flow's path, forward or reverse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BackloggedLink {
-    /// Packets waiting there when it overflows, `q_j`.
+    /// Packets waiting at the link when the link's queue overflows, `q_j`.
     pub queue_packets: f64,
     /// Rate of the flow in packets per second, `B_j`.
     pub rate_pps: f64,

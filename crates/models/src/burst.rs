@@ -20,10 +20,10 @@ use crate::domain::within;
 pub use path::{Hop, Path};
 pub use workload::Pareto;
 
-/// The most packets of a file: what a file takes grows with them.
+/// The most packets of a file: time and memory for a file grow with the packets.
 pub const MOST_PACKETS: u32 = 100_000;
 
-/// Growth of the window once it has reached the mice threshold.
+/// Growth of the window once the window has reached the mice threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum After {
     /// Slow start: the letter of "standard TCP" with the window below ssthresh.
@@ -182,7 +182,7 @@ impl Growth {
 /// Windows, one per round trip.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rounds {
-    /// The window of each round in packets; its whole part is what is sent.
+    /// The window of each round in packets; the whole part of the window is sent.
     pub windows: Vec<f64>,
     /// Packets sent up to the end of each round.
     pub sent: Vec<u64>,

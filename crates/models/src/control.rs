@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// One queue and the flows that steer by it.
+/// One queue and the flows whose senders adapt to the queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Control {
     gains: Vec<Gains>,

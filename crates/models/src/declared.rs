@@ -39,7 +39,7 @@ pub(crate) const POSITIVE: Domain = to(0.0, f64::INFINITY).without_low();
 /// A share: 0 to 1.
 pub(crate) const SHARE: Domain = to(0.0, 1.0);
 
-/// Domain from `low` to `high`, both of them inside.
+/// Domain from `low` to `high`, both ends included.
 pub(crate) const fn to(low: f64, high: f64) -> Domain {
     Domain { low, above: false, high, below: false, whole: false }
 }
@@ -114,7 +114,7 @@ pub enum ArgumentKind {
     Row(Domain, &'static [f64], &'static str),
     /// Rows of numbers of equal length: the last two axes.
     Grid(&'static [f64], &'static str),
-    /// One of these words, each with what it means.
+    /// One word of a list, each word with its meaning.
     Word(&'static [(&'static str, &'static str)]),
     /// Yes or no.
     Flag,
@@ -123,13 +123,13 @@ pub enum ArgumentKind {
 /// Value of an argument that is not given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Usual {
-    /// The argument has no default: it has to be given.
+    /// No default: the argument has to be given.
     Required,
-    /// This number.
+    /// The number given.
     Number(f64),
-    /// This word.
+    /// The word given.
     Word(&'static str),
-    /// No.
+    /// A flag that is not set.
     No,
     /// The argument is left out by default; the words say what that means.
     None(&'static str),
@@ -138,7 +138,7 @@ pub enum Usual {
 /// An argument of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Name, its unit at the end.
+    /// Name of the argument, with the unit at the end.
     pub name: &'static str,
     /// Unit: empty for shares, factors and counts of what the name says.
     pub unit: &'static str,
@@ -166,7 +166,7 @@ pub struct ArgumentGroup {
     pub sentence: &'static str,
 }
 
-/// One of several groups.
+/// An argument that is one of several groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
     /// Name of the argument.
@@ -175,7 +175,7 @@ pub struct Law {
     pub class: &'static str,
     /// Groups to choose from.
     pub groups: &'static [ArgumentGroup],
-    /// Name of each group, with its meaning if that needs words.
+    /// Name of each group, with the group's meaning if the name needs an explanation.
     pub words: &'static [(&'static str, &'static str)],
 }
 
@@ -186,7 +186,7 @@ pub enum Argument {
     One(Parameter),
     /// Several arguments that belong together.
     Group(&'static ArgumentGroup),
-    /// One of several groups.
+    /// An argument that is one of several groups.
     Law(&'static Law),
 }
 
@@ -280,7 +280,7 @@ impl Argument {
         }
     }
 
-    /// Unit, where the name does not say it.
+    /// Sets the unit of an argument whose name does not contain the unit.
     pub(crate) const fn unit(self, unit: &'static str) -> Self {
         self.with(Some(unit), None, None)
     }
@@ -324,7 +324,7 @@ impl Argument {
         }
     }
 
-    /// Words that it may be, each with its meaning.
+    /// Words that the argument may be, each word with its meaning.
     #[must_use]
     pub const fn words(&self) -> &'static [(&'static str, &'static str)] {
         match self.parameter().kind {
@@ -384,7 +384,7 @@ pub struct WordList {
 /// A result.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// Name, its unit at the end.
+    /// Name of the result, with the unit at the end.
     pub name: &'static str,
     /// Unit.
     pub unit: &'static str,
@@ -420,9 +420,9 @@ pub enum Gives {
     Rows(&'static Tuple),
     /// Numbers for each of several things, by thing.
     Records(&'static Tuple),
-    /// A number, and a row of them.
+    /// A number, and a row of numbers.
     State(&'static Tuple),
-    /// States, one more than the argument of this name says.
+    /// States, one more than the argument named here.
     States(&'static Tuple, &'static str),
 }
 
@@ -449,7 +449,7 @@ pub(crate) const fn figure(name: &'static str, sentence: &'static str) -> Output
 pub struct Model {
     /// Name.
     pub name: &'static str,
-    /// Function of this crate behind it, by its path within the module.
+    /// Function of this crate behind the model, by the function's path within the module.
     pub function: &'static str,
     /// Arguments.
     pub takes: &'static [Argument],
@@ -488,7 +488,7 @@ pub const MODULES: [Module; 12] = [
     throughput::MODULE,
 ];
 
-/// Model by its name, as `aimd.efficiency`.
+/// Finds a model by its full name, as `aimd.efficiency`.
 #[must_use]
 pub fn model(name: &str) -> Option<&'static Model> {
     let (module, name) = name.split_once('.')?;
@@ -496,7 +496,7 @@ pub fn model(name: &str) -> Option<&'static Model> {
     module.models.iter().find(|m| m.name == name)
 }
 
-/// Arguments, each with its sentence above it.
+/// Declares arguments, each with its sentence above it.
 macro_rules! parameters {
     ($($(#[doc = $doc:literal])+ $vis:vis $NAME:ident = $argument:expr;)*) => {
         $($(#[doc = $doc])+

@@ -10,7 +10,7 @@ pub struct Error {
     pub parameter: &'static str,
     /// Value that was given.
     pub value: f64,
-    /// The domain, and where it comes from.
+    /// The domain, and the source of the domain.
     pub expected: &'static str,
 }
 
@@ -21,7 +21,7 @@ impl fmt::Display for Error {
 }
 impl std::error::Error for Error {}
 
-/// A value, or the parameter it cannot be computed for.
+/// A value, or the parameter for which no value can be computed.
 pub type Result<T> = core::result::Result<T, Error>;
 
 /// `value` if it lies in `domain`; never NaN.
@@ -37,10 +37,7 @@ pub(crate) fn within(
     if domain.contains(&value) { Ok(value) } else { Err(Error { parameter, value, expected }) }
 }
 
-/// `value` if it is finite and above 0.
-///
-/// # Errors
-/// Names the parameter.
+/// Returns `value` if `value` is finite and above 0.
 pub(crate) fn positive(parameter: &'static str, value: f64) -> Result<f64> {
     if value > 0.0 && value.is_finite() {
         Ok(value)

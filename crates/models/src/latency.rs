@@ -18,7 +18,7 @@ use crate::Result;
 use crate::domain::within;
 use crate::throughput::{LongFlow, loss_of, padhye_throughput, seconds, timeout_probability, timeouts_s};
 
-/// A transfer and its path.
+/// A transfer and the transfer's path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
     /// d: segments to send, 1 to 1e12.
@@ -37,7 +37,7 @@ pub struct Transfer {
     pub delayed_ack_s: f64,
 }
 
-/// The expected time of a transfer, in its parts.
+/// The expected time of a transfer, by parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     /// E\[L_h\]: the handshake, seconds (Eq. 4).

@@ -33,7 +33,7 @@ pub enum Stack {
     Rfc,
 }
 
-/// A link and who shares it.
+/// A link and the flows that share the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bottleneck {
     /// Rate of the link.
@@ -48,7 +48,7 @@ pub struct Bottleneck {
     pub flows: u32,
     /// Floor of the senders' timer: 0.2 s in Linux and ns-2, 1 s by RFC 6298, 2.4.
     pub rto_min: Duration,
-    /// Kind of the senders' timer: its bounds, back-off and probe.
+    /// Kind of the senders' timer: the timer's bounds, back-off and probe.
     pub stack: Stack,
     /// Event that ends a back-off: [`BackoffUntil::NewAck`] with timestamps, [`BackoffUntil::NewSample`] without.
     pub backoff_ends: BackoffUntil,
@@ -147,7 +147,7 @@ impl Regime {
     }
 }
 
-/// Where link and flows meet.
+/// Operating point of a link and the flows through the link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatingPoint {
     /// Share of the packets that the queue drops; 0 if all windows fit.
@@ -160,11 +160,11 @@ pub struct OperatingPoint {
     pub queue_s: f64,
     /// Share of the link's rate that is used; below 1 only if the windows do not fill it.
     pub utilisation: f64,
-    /// Packets a flow sends per epoch, with those that are lost.
+    /// Packets that a flow sends per epoch, lost packets included.
     pub packets_per_epoch: f64,
     /// Share of the flows that send nothing in an epoch.
     pub silent: f64,
-    /// The timer before it is backed off, epochs.
+    /// Length of the timer before any back-off, epochs.
     pub t0_epochs: f64,
     /// The regime, by the fair share.
     pub class: Regime,
@@ -219,14 +219,14 @@ impl OperatingPoint {
     }
 }
 
-/// A link whose flows fill it: what the fixed point is sought with.
+/// A link that is filled by flows: the system whose fixed point is sought.
 struct Filled {
-    /// The flow's chain, but for its loss.
+    /// The flow's chain, without the chain's loss.
     back: Back,
     settings: Settings,
     /// Round trip with the queue full, s.
     rtt_s: f64,
-    /// Packets of a flow that the link carries in it: `C rtt_s / N`.
+    /// Packets of a flow that the link carries in a round trip: `C rtt_s / N`.
     share: f64,
 }
 
@@ -388,7 +388,7 @@ mod tests {
         assert!(stalls.per_s(f64::NAN).is_nan() && stalls.share_over(f64::NAN, 60.0).is_nan());
     }
 
-    /// The fixed point itself, and that it moves as it should.
+    /// Tests the fixed point itself, and the direction in which the fixed point moves.
     #[test]
     fn more_flows_lose_more() {
         for stack in [Stack::Linux, Stack::Rfc] {

@@ -27,7 +27,7 @@ pub use stalls::Stalls;
 
 /// Loss from which timeouts repeat: `p_thresh` of TAQ, section 4.3.
 pub const P_THRESH: f64 = 0.1;
-/// Loss from which its admission control keeps new users out: `p_admit`, "slightly smaller".
+/// Loss from which TAQ's admission control keeps new users out: `p_admit`, "slightly smaller".
 pub const P_ADMIT: f64 = 0.09;
 /// Packets per round trip up to which a loss can hardly be repaired without a timeout: three duplicate ACKs need three
 /// packets behind the one that is lost (RFC 5681, section 3.2).
@@ -40,7 +40,7 @@ const MOST_BUFFER: u32 = 10_000_000;
 /// Most flows that are looked at.
 const MOST_FLOWS: u32 = 10_000_000;
 
-/// Limits of TAQ as it runs, from the defaults of its settings.
+/// Limits of TAQ in operation, from the defaults of TAQ's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaqLimits {
     /// Longest round of one packet for each user at which new users are admitted, s: `round_limit_ms`.
@@ -67,11 +67,11 @@ impl Default for TaqLimits {
 pub enum DropTailBuffer {
     /// Packets.
     Packets(u32),
-    /// Packets that the link sends in this time, at least 4.
+    /// Packets that the link sends in the time given, at least 4.
     Time(Duration),
 }
 
-/// A link, its users, and what they want of it.
+/// A link, the link's users, and the objects that users want.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedLink {
     /// Rate of the link.
@@ -84,7 +84,7 @@ pub struct SharedLink {
     pub buffer: DropTailBuffer,
     /// Users that share the link.
     pub users: u32,
-    /// Connections each of them has at a time.
+    /// Connections that each user has at a time.
     pub connections: u32,
     /// Share of the users that fetch something at a time, above 0 and at most 1.
     pub busy: f64,
@@ -92,7 +92,7 @@ pub struct SharedLink {
     pub object: Bytes,
     /// TCP of the senders: Linux, with timestamps, or that of the RFCs and ns-2, without.
     pub stack: Stack,
-    /// How long a fetch may take on average before it is given up.
+    /// Mean time of a fetch from which on users give the fetch up.
     pub patience: Duration,
 }
 
@@ -143,7 +143,7 @@ impl SharedLink {
         8.0 * self.packet.0 as f64 / self.rate.as_bps() as f64
     }
 
-    /// Seconds the link is busy with an object, its headers included.
+    /// Seconds for which the link is busy with an object, the object's headers included.
     fn object_s(&self) -> f64 {
         let headers = match self.stack {
             Stack::Linux => HEADERS + TIMESTAMP,
@@ -304,18 +304,18 @@ const USUAL_IN_QUEUE: f64 = 3.0;
 pub struct AdmissionLimit {
     /// Users that may be admitted at once.
     pub users: u32,
-    /// How long the others wait, s; none if everybody is admitted.
+    /// Time for which users that are not admitted wait, s; none if everybody is admitted.
     pub wait_s: Option<f64>,
 }
 
-/// How to a better verdict.
+/// Change that leads to a better verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exit {
     /// Verdict to reach, or a better one.
     pub to: Outlook,
-    /// Most users at this rate; 0 if even one has too many connections.
+    /// Most users at the link's rate; 0 if even one user has too many connections.
     pub users: u32,
-    /// Least rate for these users; none up to 1 Tbit/s.
+    /// Least rate for the link's users; none up to 1 Tbit/s.
     pub rate: Option<Rate>,
 }
 
@@ -334,7 +334,7 @@ pub struct Plan {
     pub share_packets: f64,
     /// Verdict on the link under drop-tail.
     pub verdict: Outlook,
-    /// The link under drop-tail; its share is with the queue full.
+    /// The link under drop-tail; the share of a flow is taken with the queue full.
     pub point: OperatingPoint,
     /// Stalls of users under drop-tail.
     pub stalls: Stalls,

@@ -25,7 +25,7 @@ pub enum Sizes {
         /// The size.
         bytes: f64,
     },
-    /// One of these, each as likely: 1 to 1 000 000 of them.
+    /// One size of a list, each as likely: 1 to 1 000 000 sizes.
     List(Vec<f64>),
     /// Exponential.
     Exponential {
@@ -36,7 +36,7 @@ pub enum Sizes {
     Pareto {
         /// The least size.
         scale_bytes: f64,
-        /// 1.1 to 100: at 1 the mean, and with it the load, has no bound.
+        /// Shape of the law, 1.1 to 100: at 1 the mean, and with the mean the load, has no bound.
         shape: f64,
     },
     /// Pareto between two ends: P(S > x) = ((low/x)^shape - (low/high)^shape) / (1 - (low/high)^shape).
@@ -205,7 +205,7 @@ fn integral(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
     last * width
 }
 
-/// A link and the transfers that share it.
+/// A link and the transfers that share the link.
 #[derive(Clone, Debug)]
 pub struct SharedQueue {
     bytes_per_s: f64,
@@ -215,7 +215,7 @@ pub struct SharedQueue {
 }
 
 impl SharedQueue {
-    /// A link of `rate` that transfers of these `sizes` keep busy for a share `load` of the time.
+    /// Makes a link of `rate` that transfers of `sizes` keep busy for a share `load` of the time.
     ///
     /// # Errors
     /// If `load` is not in 0 <= load <= 0.9999, or the law is outside the domain that [`Sizes`] states.

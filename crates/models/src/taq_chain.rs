@@ -146,11 +146,12 @@ pub struct Stage {
     pub mean_idle_epochs: f64,
     /// `b_k`: epochs without a packet.
     pub idle: f64,
-    /// `S_1` with this back-off: a retransmission alone; also the visits of the stage per epoch.
+    /// Share of the epochs in `S_1` with the stage's back-off: a retransmission alone; also the visits of the stage per
+    /// epoch.
     pub first: f64,
-    /// Share of the epochs in `S_2` with memory of this back-off.
+    /// Share of the epochs in `S_2` with memory of the stage's back-off.
     pub second: f64,
-    /// Share of the epochs in `S_3` with memory of this back-off.
+    /// Share of the epochs in `S_3` with memory of the stage's back-off.
     pub third: f64,
 }
 
@@ -159,7 +160,7 @@ pub struct Stage {
 pub struct Stationary {
     loss: f64,
     settings: Settings,
-    /// Probability that the expiry of a timer is the last of its back-off.
+    /// Probability that the expiry of a timer is the last expiry of a back-off.
     ends: f64,
     sent: Vec<f64>,
     stages: Vec<Stage>,
@@ -292,19 +293,19 @@ impl Stationary {
         self.sent[0] + self.sent[1]
     }
 
-    /// Mean packets sent in an epoch, those that get lost among them.
+    /// Mean packets sent in an epoch, lost packets included.
     #[must_use]
     pub fn packets_per_epoch(&self) -> f64 {
         self.sent.iter().enumerate().map(|(n, share)| n as f64 * share).sum()
     }
 
-    /// Timeouts per epoch, repeated ones among them.
+    /// Timeouts per epoch, repeated timeouts included.
     #[must_use]
     pub fn timeouts_per_epoch(&self) -> f64 {
         self.stages.iter().filter(|s| !s.probe).map(|s| s.first).sum()
     }
 
-    /// The loss it is for.
+    /// Loss for which the distribution was computed.
     #[must_use]
     pub const fn loss(&self) -> f64 {
         self.loss

@@ -34,7 +34,7 @@ pub fn mathis(loss: f64, b: f64) -> Result<f64> {
     Ok((1.5 / (b * p)).sqrt())
 }
 
-/// A long flow and its path, in the symbols of Padhye et al.
+/// A long flow and the flow's path, in the symbols of Padhye et al.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LongFlow {
     /// p: probability that a packet is lost, given that the one before it in its round was not. 0, or 1e-12 <= p < 1.
@@ -50,7 +50,7 @@ pub struct LongFlow {
 }
 
 impl LongFlow {
-    /// The flow, if every quantity is in its domain.
+    /// Returns the flow if every quantity is in its domain.
     pub(crate) fn checked(&self) -> Result<&Self> {
         loss_of("loss", self.loss)?;
         seconds("rtt", self.rtt_s)?;

@@ -90,7 +90,7 @@ pub fn throughput_backoff(beta: f64, before: f64, after: f64, limits: BackoffRan
 pub struct Reset {
     /// A relative change of `B-` from one event to the next above which the path is taken to have changed.
     pub change: f64,
-    /// The events after which it begins anew in any case; 0 for never.
+    /// Number of events after which the estimate begins anew in any case; 0 for never.
     pub every: u32,
 }
 

@@ -15,12 +15,12 @@ pub struct Hop {
     pub delay: Duration,
 }
 
-/// Path between sender and receiver, and the sizes of the packets on it.
+/// Path between sender and receiver, and the sizes of the packets on the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Hops from the sender on; 1 to 16.
     pub hops: Vec<Hop>,
-    /// A data packet with its headers; up to 65 535 bytes.
+    /// Size of a data packet, headers included; up to 65 535 bytes.
     pub data: Bytes,
     /// An ACK; zero takes no time.
     pub ack: Bytes,

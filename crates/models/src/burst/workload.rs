@@ -12,7 +12,7 @@ pub struct Pareto {
 }
 
 impl Pareto {
-    /// Makes the law with its least value and its shape.
+    /// Makes the law with the least value `scale` and the shape `shape`.
     ///
     /// # Errors
     /// If one is not a finite number above 0.
@@ -42,7 +42,7 @@ impl Pareto {
         Ok(self.scale * above.powf(-1.0 / self.shape))
     }
 
-    /// The median of those up to `limit`.
+    /// The median of the values up to `limit`.
     ///
     /// # Errors
     /// If `limit` is not above the scale.

@@ -54,7 +54,7 @@ pub struct Slots {
     pub words: Vec<Parameter>,
 }
 
-/// Numbers of a law of sizes, in the order of its class.
+/// Numbers of a law of sizes, in the order of the law's class.
 pub(crate) const LAW: [Argument; 3] = [
     number("a", super::ANY, 1000.0).or_none("the law has fewer"),
     number("b", super::ANY, 2.0).or_none("the law has fewer"),
@@ -133,13 +133,13 @@ impl Law {
 
 /// Arguments at one element.
 pub struct Arguments<'a> {
-    /// Arguments as the model declares them.
+    /// Arguments as declared by the model.
     pub slots: &'a Slots,
     /// Numbers, NaN for none.
     pub numbers: &'a [f64],
     /// Rows.
     pub rows: &'a [&'a [f64]],
-    /// Places of the words in their lists.
+    /// Places of the words in the lists of words.
     pub words: &'a [usize],
     /// State that one element leaves for the next.
     pub memo: &'a RefCell<Memo>,
@@ -189,7 +189,7 @@ impl<'a> Arguments<'a> {
         self.pick(argument, [false, true])
     }
 
-    /// Number that is refused by its declared range.
+    /// Value of a number, refused if outside the declared range of the argument.
     pub(super) fn inside(&self, argument: Argument) -> Result<f64, Refused> {
         let (value, p) = (self[argument], argument.parameter());
         match p.kind {

@@ -48,7 +48,7 @@ const SIZES: Argument = Argument::Law(&Law {
     words: &[("Fixed", ""), ("Choice", ""), ("Exponential", ""), ("Pareto", ""), ("BoundedPareto", "")],
 });
 
-/// A law of its numbers in the order of its class, or of its list.
+/// Maker of a law of sizes from the law's numbers in the order of its class, or from its list.
 type Make = fn(f64, f64, f64, &[f64]) -> Sizes;
 
 fn sizes(a: &Arguments<'_>) -> Sizes {

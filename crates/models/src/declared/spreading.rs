@@ -61,7 +61,7 @@ fn delivery(
     Ok([told.mean_s, told.std_dev_s.unwrap_or(f64::NAN)])
 }
 
-/// An equation as it is printed.
+/// Value of an equation in the form printed in the paper.
 fn printed(a: &Arguments<'_>, i: usize, ask: impl FnOnce(&Spreading) -> Of<f64>) -> Result<f64, Refused> {
     a.spreading(path(a, Backoff::SingleSegment), i, ask)
 }

@@ -8,7 +8,7 @@ use crate::Result;
 
 /// Largest rate looked at, kbit/s.
 const MOST_KBPS: u32 = 1_000_000_000;
-/// An edge of a map is found to this factor: less than its line is wide.
+/// Factor to which an edge of a map is found: less than the width of the edge's line.
 const PRECISION: f64 = 1.01;
 
 /// The last of `low..high` that `holds`, where those that do come before those that do not; `low` is not asked and

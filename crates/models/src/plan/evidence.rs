@@ -30,7 +30,7 @@ impl Basis {
     }
 }
 
-/// Source of a conclusion, and its error.
+/// Source of a conclusion, and the error of the conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Source of the conclusion.

@@ -12,7 +12,7 @@
 
 use crate::operating::OperatingPoint;
 
-/// Over this step the silences' distribution is taken as even, s.
+/// Step over which the distribution of silences is taken as even, s.
 const STEP_S: f64 = 1e-3;
 
 /// Stalls of users with several connections each.

@@ -40,13 +40,13 @@ impl Moments {
         }
     }
 
-    /// The time as a branch taken with this probability, independently.
+    /// The time as a branch taken with `probability`, independently.
     pub fn with_probability(self, probability: f64) -> Self {
         let branch = |moment: f64| if probability > 0.0 { probability * moment } else { 0.0 };
         Self { weight: branch(self.weight), first: branch(self.first), second: branch(self.second) }
     }
 
-    /// First this, then an independent `next`.
+    /// The sum of this time and an independent time `next` after it.
     pub fn then(self, next: Self) -> Self {
         Self {
             weight: self.weight * next.weight,

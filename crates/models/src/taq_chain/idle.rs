@@ -121,7 +121,7 @@ struct Ray {
 }
 
 impl Ray {
-    /// How many of its lengths do not exceed `epochs`.
+    /// Number of the ray's lengths that do not exceed `epochs`.
     fn up_to(&self, epochs: f64) -> f64 {
         match epochs - self.length {
             beyond if beyond < 0.0 => 0.0,
@@ -129,7 +129,7 @@ impl Ray {
         }
     }
 
-    /// Beginnings per epoch of those after the first `m`.
+    /// Beginnings per epoch of the silences after the first `m`.
     fn rate_after(&self, m: f64) -> f64 {
         self.rate * self.ratio.powf(m) / (1.0 - self.ratio)
     }
@@ -178,7 +178,7 @@ impl Silences {
         if rate > 0.0 { self.longer_than(0.0) / rate } else { 0.0 }
     }
 
-    /// Length that a share `quantile` of them does not exceed, epochs; 0 if there are none.
+    /// Length that a share `quantile` of the silences does not exceed, epochs; 0 if there are no silences.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> f64 {
         let all = self.per_epoch();
