@@ -61,7 +61,7 @@ struct LogLine<'a> {
     bytes: u64,
 }
 
-/// A field's name, its text, and a description of a valid one.
+/// A field's name, the field's text, and a description of a valid text.
 type Wrong<'a> = (&'static str, &'a str, &'static str);
 
 /// The requests of `text` by time, clients numbered in order of appearance.
@@ -104,7 +104,7 @@ pub fn parse(text: &str) -> Result<Vec<LogEntry>, LogError> {
     Ok(lines.iter().map(entry).collect())
 }
 
-/// Format of a log, recognised by its first line.
+/// Format of a log, recognised by the log's first line.
 fn form_of(line: &str) -> Form {
     if line.split_whitespace().next().is_some_and(|word| nanos(word).is_some()) {
         Form::Squid

@@ -120,14 +120,14 @@ impl CallShape {
         }
     }
 
-    /// Whether packets of this way answer those of the other.
+    /// Whether packets of `way` answer the packets of the other way.
     #[must_use]
     pub fn answers(&self, way: CallWay) -> bool {
         self.pattern == Pattern::Answered && way == CallWay::Down
     }
 }
 
-/// Clock of one end of a call: when it sends, and what.
+/// Clock of one end of a call: the times and lengths of the packets that the end sends.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     call: CallShape,

@@ -21,17 +21,17 @@ use crate::read::Reader;
 /// A claim about the results: its sentence, source, expression and bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// The sentence.
+    /// The sentence that states the claim.
     pub text: String,
-    /// Source of the sentence, as `TAQ, Fig. 8`; empty if it is our own.
+    /// Source of the sentence, as `TAQ, Fig. 8`; empty if the sentence is our own.
     pub source: String,
     /// Sentence of the source that the claim judges, as `4.2: light load`; empty if none.
     pub sentence: String,
-    /// Whether it is the verdict on that sentence.
+    /// Whether the claim is the verdict on the sentence of the source.
     pub reading: Reading,
-    /// Value given by the source, as `0.384 s`; empty if it gives no number.
+    /// Value given by the source, as `0.384 s`; empty if the source gives no number.
     pub paper: String,
-    /// The expression.
+    /// The expression whose value the claim bounds.
     pub formula: Formula,
     /// Bound that every element of the expression's value must meet.
     pub bound: Bound,
@@ -49,13 +49,13 @@ pub struct Claim {
 /// Bound on a value. NaN meets none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// The value is at least this.
+    /// The value is at least the number given.
     AtLeast(f64),
-    /// The value is more than this.
+    /// The value is more than the number given.
     More(f64),
-    /// The value is at most this.
+    /// The value is at most the number given.
     AtMost(f64),
-    /// The value is less than this.
+    /// The value is less than the number given.
     Less(f64),
     /// The value lies between the two, both included.
     Within(f64, f64),
@@ -75,7 +75,7 @@ pub enum ClaimOutcome {
 /// Standing of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reading {
-    /// A sentence of the paper, read as faithfully as its text allows.
+    /// A sentence of the paper, read as faithfully as the sentence allows.
     Paper,
     /// A sentence of the paper under another reading, or under other settings: sensitivity.
     Variant,
@@ -111,7 +111,7 @@ pub struct Judgment {
 }
 
 impl Bound {
-    /// Whether `x` fulfils it; NaN never does.
+    /// Whether `x` meets the bound; NaN never does.
     #[must_use]
     pub fn holds(self, x: f64) -> bool {
         match self {
@@ -272,10 +272,7 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// Shows the place that is not understood.
+    /// Reads a formula.
     pub fn parse(text: &str) -> Result<Self, String> {
         let parsed = Expr::parse(text)?;
         known_functions(&parsed, text)?;
@@ -288,7 +285,7 @@ impl Formula {
         &self.text
     }
 
-    /// The figures and swept settings that it names, each once.
+    /// The figures and swept settings that the formula names, each once.
     #[must_use]
     pub fn metrics(&self) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();

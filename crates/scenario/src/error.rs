@@ -12,12 +12,12 @@ pub struct Error {
     pub key: String,
     /// The rest of the sentence: the value and what was expected.
     pub problem: String,
-    /// The point of the sweep at which it shows, as `share=2000`; empty if it shows everywhere.
+    /// The point of the sweep at which the error shows, as `share=2000`; empty if the error shows everywhere.
     pub point: String,
 }
 
 impl Error {
-    /// `key` and a sentence about it.
+    /// Makes an error about `key`; `problem` is a sentence about the key.
     pub(crate) fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { file: None, key: key.into(), problem: problem.into(), point: String::new() }
     }

@@ -13,7 +13,7 @@ use crate::sweep::{self, Axis, MOST_RUNS};
 use crate::table::{self, filled, put, substitute};
 use crate::{Claim, Error, Labels, Run, Scenario, Thin, TrafficKind, Transport};
 
-/// A scenario file with all it varies and claims.
+/// A scenario file with everything that the file varies and claims.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// Names the result files.
@@ -100,7 +100,7 @@ impl Experiment {
         self.axes.iter().fold(1, |n, axis| n.saturating_mul(axis.points.len() as u64))
     }
 
-    /// The keys that are swept, as they are called in coordinates.
+    /// The keys that are swept, by the names that coordinates give the keys.
     pub fn swept(&self) -> impl Iterator<Item = &str> {
         self.axes.iter().flat_map(|a| &a.keys).map(|k| Axis::coordinate(k))
     }
@@ -436,7 +436,7 @@ fn variables(table: &Table) -> Result<(), Error> {
     Ok(())
 }
 
-/// A mistake in the TOML itself, with its line.
+/// Makes an error of a mistake in the TOML itself, with the line of the mistake.
 fn syntax(text: &str, e: &toml::de::Error) -> Error {
     let line = e.span().map_or(1, |s| text.get(..s.start).unwrap_or(text).matches('\n').count() + 1);
     let message = e.message().lines().collect::<Vec<_>>().join(", ");

@@ -14,7 +14,7 @@ pub(crate) enum Expr {
     Negative(Box<Self>),
 }
 
-/// A name and what is wanted of it.
+/// A name in an expression, with the aggregation and the filters wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Name {
     pub name: String,
@@ -75,7 +75,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison at the beginning of `text`, and its length.
+    /// The comparison at the beginning of `text`, and the length of the comparison's sign.
     pub(crate) fn read(text: &str) -> Option<(Self, usize)> {
         let known = [
             ("<=", Self::AtMost),

@@ -48,7 +48,7 @@ impl Files<'_> {
         Ok(entries)
     }
 
-    /// A link's trace; an error is the end of a sentence about it.
+    /// Reads a link's trace; an error is the end of a sentence about the trace.
     fn trace(&self, name: &str) -> Result<DeliveryTrace, String> {
         let folder = self.folder.ok_or("a scenario given as text has no folder to look in")?;
         let path = folder.join(name);
@@ -83,7 +83,7 @@ impl Target {
     }
 }
 
-/// The keys of a file that say how to vary a scenario, not what it is.
+/// The keys of a file that say how to vary a scenario, not what the scenario is.
 pub(crate) const AROUND: [&str; 5] = ["seeds", "disciplines", "sweep", "vars", "claim"];
 
 /// Reads and checks `table`.
@@ -204,7 +204,7 @@ fn lab(top: &Reader<'_>) -> Result<LabSettings, Error> {
     })
 }
 
-/// Mean pause of the server's application; zero: it answers at once.
+/// Mean pause of the server's application; zero: the server answers at once.
 fn server_pause(top: &Reader<'_>) -> Result<Duration, Error> {
     let pause = top.or("server_pause", Duration::ZERO, |r, k| r.time(k))?;
     if pause > Duration::from_secs(60) {

@@ -17,7 +17,7 @@
 use narrows_models::spreading::{Backoff, Delivery, Parameters, Spreading, paper_literal};
 use narrows_models::taq_chain::{Back, BackoffUntil, Settings, stationary};
 
-/// A model, the names of its arguments, and what it makes of them.
+/// A model, the names of the model's arguments, and the model's value.
 pub(crate) struct Model {
     pub name: &'static str,
     pub takes: &'static [&'static str],
@@ -42,7 +42,7 @@ pub(crate) const MODELS: [Model; 8] = [
     Model { name: "spreading_s_printed", takes: TRANSFER, value: |x| mean(x, PAPER, printed_s) },
 ];
 
-/// The model of this name.
+/// The model called `name`.
 pub(crate) fn of(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|m| m.name == name)
 }

@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text through a parser that says what it expected instead.
+    /// Reads text through a parser; a parser that fails says what the parser expected.
     pub(crate) fn parsed<T>(
         &self,
         key: &'static str,
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one of some words, as the value that it stands for.
+    /// Reads one word of `words`, as the value that the word stands for.
     pub(crate) fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Result<Option<T>, Error> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         if let Some((_, value)) = words.iter().find(|(w, _)| *w == text) {
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value as the file would have it, cut where it is long.
+/// A value in the form of a scenario file, cut if long.
 pub(crate) fn shown(value: &Value) -> String {
     let text = match value {
         Value::String(s) => format!("'{s}'"),

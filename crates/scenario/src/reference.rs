@@ -71,7 +71,7 @@ fn sections() -> Vec<(&'static str, String, &'static str)> {
     all
 }
 
-/// The rows of the table under a heading: key, example of its value.
+/// The rows of the table under a heading: a key, and an example of the key's value.
 fn rows(docs: &str, heading: &str) -> Vec<(String, String)> {
     cells(docs, heading).into_iter().map(|c| (c[0].clone(), c[2].clone())).collect()
 }

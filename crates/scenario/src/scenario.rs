@@ -29,14 +29,14 @@ pub struct Scenario {
     pub duration: Duration,
     /// Time at the beginning that is not counted; less than the duration.
     pub warmup: Duration,
-    /// Flows and users start at random within this time after their [`Traffic::start`].
+    /// Time after [`Traffic::start`] within which flows and users start at random.
     pub jitter: Duration,
     /// Each packet a host sends is delayed by U(0, this), without reordering within the host; zero for none, which
     /// leaves phase effects (Floyd and Jacobson, 1991) in.
     pub dephase: Duration,
     /// Largest IP packet, bytes.
     pub mtu: u32,
-    /// Nodes, links and hosts, whichever form the file has them in.
+    /// Nodes, links and hosts, in whichever form the file describes the network.
     pub topology: Topology,
     /// The thin link as the short form has it; `None` for any other topology.
     pub thin: Option<Thin>,
@@ -80,7 +80,7 @@ pub struct Probes {
     pub interval: Duration,
     /// Length of an epoch for per-epoch flow states (maintained, dropped, arriving, stalled), if they are wanted.
     pub epochs: Option<Duration>,
-    /// Whether it is wanted which segments of an object are lost, for objects of up to 64.
+    /// Whether the lost segments of each object are recorded, for objects of up to 64 segments.
     pub bursts: bool,
     /// Whether each timeout, fast retransmit and tail-loss probe of TCP's senders is wanted.
     pub repairs: bool,
@@ -90,7 +90,7 @@ pub struct Probes {
     pub capture: Vec<usize>,
     /// Lengths from which on a user's pause counts as a stall, ascending; one count for each.
     pub stalls: Vec<Duration>,
-    /// Groups of objects with figures of their own.
+    /// Groups of objects with figures of each group's own.
     pub groups: Vec<Group>,
 }
 
@@ -123,12 +123,12 @@ pub struct Group {
     pub over: u64,
     /// Upper bound on the size in bytes, itself included; [`u64::MAX`] for no bound.
     pub up_to: u64,
-    /// Whether what its users get is compared, slice by slice; then it is of all sizes.
+    /// Whether the bytes that the group's users get are compared, slice by slice; then the group is of all sizes.
     pub shares: bool,
 }
 
 impl Group {
-    /// Whether an object of `size` bytes of entry `traffic` belongs to it.
+    /// Whether an object of `size` bytes of entry `traffic` belongs to the group.
     #[must_use]
     pub fn has(&self, traffic: usize, size: u64) -> bool {
         self.over < size && size <= self.up_to && self.traffic.contains(&traffic)

@@ -14,7 +14,7 @@ pub const LARGEST: f64 = quantity::MOST_BYTES;
 /// A law of sizes in bytes (or of counts, where a count is asked for).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Size {
-    /// Always this.
+    /// One size for all, the number given.
     Fixed(u64),
     /// Exponential.
     Exponential {

@@ -22,7 +22,7 @@ pub(crate) struct Axis {
 pub(crate) type Point = Vec<(Value, Option<String>)>;
 
 impl Axis {
-    /// Name of a key in coordinates: a variable goes by its bare name.
+    /// Name of a key in coordinates: a variable goes by the name without `vars.`.
     pub(crate) fn coordinate(key: &str) -> &str {
         key.strip_prefix("vars.").unwrap_or(key)
     }

@@ -9,7 +9,7 @@ use crate::{Error, quantity};
 /// Deepest chain of settings that refer to one another.
 const DEEPEST: usize = 16;
 
-/// A value as on a command line: TOML if it is that, else text.
+/// Reads a value of a command line: TOML if the text is TOML, else the text itself.
 pub(crate) fn value(text: &str) -> Value {
     toml::from_str::<Table>(&format!("v = {text}"))
         .ok()
@@ -184,7 +184,7 @@ fn named(name: &str, scope: &Table, depth: usize) -> Result<f64, String> {
     }
 }
 
-/// A whole number where it is one but for rounding.
+/// Returns a whole number if `x` is whole but for rounding, else `x`.
 fn tidy(x: f64) -> Value {
     let whole = x.round();
     // 2^53: beyond it not every whole number can be told.

@@ -11,7 +11,7 @@ use crate::{Service, Shaping};
 /// A network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
-    /// Names of the nodes; others refer to them by index.
+    /// Names of the nodes; links, hosts and edges refer to the nodes by index.
     pub nodes: Vec<String>,
     /// Links, one direction each.
     pub links: Vec<Link>,
@@ -45,7 +45,7 @@ pub enum Policy {
     Size(u32),
     /// A connection is of the first class until it has sent this many packets of data, then of the second.
     Lifetime(u32),
-    /// The first class has connections that bear this codepoint.
+    /// The first class has connections that bear the codepoint given.
     Dscp(Dscp),
 }
 
@@ -68,7 +68,7 @@ pub struct Link {
     pub shaping: Shaping,
     /// Propagation.
     pub delay: Duration,
-    /// The queue.
+    /// The queue in front of the link.
     pub discipline: LinkDiscipline,
     /// Bytes of link layer per packet.
     pub overhead: u32,
@@ -103,7 +103,7 @@ pub enum Loss {
     /// The wire loses nothing.
     #[default]
     None,
-    /// Independent losses of packets with this probability.
+    /// Independent losses of packets with the probability given.
     Random(f64),
     /// Losses in bursts: two states, a change before each packet (Gilbert 1960, Elliott 1963).
     GilbertElliott {
@@ -124,13 +124,13 @@ pub enum Loss {
 pub struct Hosts {
     /// Name in the file.
     pub name: String,
-    /// Index into [`Topology::nodes`]: where their links end.
+    /// Index into [`Topology::nodes`]: the node at which the hosts' links end.
     pub at: usize,
     /// Number of hosts.
     pub count: u32,
-    /// Rate of each one's link, both ways.
+    /// Rate of each host's link, both ways.
     pub rate: Rate,
-    /// Propagation of each one's link, one way.
+    /// Propagation of each host's link, one way.
     pub delay: Delays,
 }
 

@@ -20,7 +20,7 @@ pub struct Traffic {
     /// User (or flow, or arrival) `u` sits on host `(first + u) % count` of each end's group: entries that share hosts
     /// follow one another.
     pub first: u32,
-    /// Index of the earlier entry whose users these are; `None` for users of its own.
+    /// Index of the earlier entry whose users the entry shares; `None` for users of its own.
     pub beside: Option<usize>,
     /// End that opens the connections.
     pub opened_by: OpenedBy,
@@ -28,7 +28,7 @@ pub struct Traffic {
     pub request: u64,
     /// Bytes before each object, which count as payload but not as size.
     pub header: u64,
-    /// The codepoint its packets bear, both ways, until something on the way writes another.
+    /// The codepoint that the traffic's packets bear, both ways, until something on the way writes another.
     pub dscp: Dscp,
     /// TCP at the `from` end.
     pub tcp_from: Config,
@@ -40,13 +40,13 @@ pub struct Traffic {
     pub transport: Transport,
     /// Settings for real stacks, which only the lab has, and the visits of users who come and go.
     pub web: Web,
-    /// QUIC at both ends, where that carries it.
+    /// QUIC at both ends, for traffic whose transport is QUIC.
     pub quic: narrows_quic::Config,
     /// Time at which the traffic begins.
     pub start: Duration,
-    /// When it ends, at most the duration: no new transfers then, endless ones stop.
+    /// Time at which the traffic ends, at most the duration: no new transfers then, endless ones stop.
     pub stop: Duration,
-    /// Kind of traffic, with its settings.
+    /// Kind of traffic, with the settings of that kind.
     pub kind: TrafficKind,
 }
 
@@ -91,7 +91,7 @@ impl Transport {
     }
 }
 
-/// Kind of traffic, with its settings.
+/// Kind of traffic, with the settings of each kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrafficKind {
     /// Connections that send from start to stop.
@@ -182,7 +182,7 @@ pub enum TrafficKind {
 /// Source of the requests of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogSource {
-    /// A file, in its order.
+    /// A file, with requests in the order of the file.
     File {
         /// Path of the file, as in the scenario.
         path: String,
@@ -193,7 +193,7 @@ pub enum LogSource {
     Synthetic {
         /// Requests of all clients per second.
         requests: f64,
-        /// Number of clients of the log before they are folded.
+        /// Number of clients of the log before the clients are folded.
         clients: u32,
         /// Exponent of Zipf's law by which requests fall to clients; zero for equal shares.
         zipf: f64,
@@ -287,7 +287,7 @@ impl TrafficKind {
         }
     }
 
-    /// Number of users or flows, each of which wants a host of its own.
+    /// Number of users or flows; each wants a host of its own.
     #[must_use]
     pub const fn users(&self) -> u32 {
         match self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::Transport;
 
-/// Web settings of an entry of traffic, and the visits of its users.
+/// Web settings of an entry of traffic, and the visits of the entry's users.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Web {
     /// Users who come, fetch, and go; `None` for a closed loop.
@@ -33,7 +33,7 @@ impl Web {
     }
 }
 
-/// An open loop: users come, whatever became of those before them.
+/// An open loop: users come, whatever became of the users before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visits {
     /// Users per second, a Poisson process.

@@ -13,7 +13,7 @@ use crate::quantity;
 
 /// Deepest nesting: far beyond any claim, far within the stack.
 const DEEPEST: usize = 64;
-/// Most operators: a tree may be as deep as it has operators.
+/// Most operators of an expression: the tree of an expression may be as deep as the number of operators.
 const MOST: usize = 500;
 
 /// Reads `text`; an error says at which character what was expected.
@@ -40,7 +40,7 @@ impl Parser<'_> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// Characters before this, plus one: what an editor shows.
+    /// Place of the next character, counted from 1 as in an editor.
     fn place(&self) -> usize {
         self.text[..self.at].chars().count() + 1
     }
@@ -50,7 +50,7 @@ impl Parser<'_> {
         told(self.text, self.place(), &format!("expected {expected}, found {found}"))
     }
 
-    /// Takes `sign` if it comes next.
+    /// Takes `sign` if `sign` comes next; tells whether the sign came.
     fn take(&mut self, sign: char) -> bool {
         self.space();
         let found = self.rest().starts_with(sign);

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::read::shown;
 use narrows_settings::nearest;
 
-/// A `[tcp]` table and where it stands.
+/// A `[tcp]` table and the path at which the table stands.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer<'a> {
     pub table: &'a Table,

@@ -250,7 +250,7 @@ impl<'a> Draft<'a> {
         Self { topology, counts: Vec::new(), tcp: Vec::new(), thin: None }
     }
 
-    /// The index of a node, which a link makes by naming it.
+    /// The index of a node; a link makes a node by naming the node.
     fn node(&mut self, name: &str) -> usize {
         let nodes = &mut self.topology.nodes;
         nodes.iter().position(|n| n == name).unwrap_or_else(|| {

@@ -23,7 +23,7 @@ const MOST_CONNECTIONS: u32 = 64;
 const REQUEST: u64 = 120;
 const HEADER: u64 = 200;
 
-/// QUIC of all hosts: a preset and what is not as it has it.
+/// QUIC of all hosts: a preset, and the settings that differ from the preset.
 #[derive(Clone, Copy)]
 pub(crate) struct Quic {
     pub preset: Preset,
@@ -163,7 +163,7 @@ fn entry(r: &Reader<'_>, around: &Around<'_>) -> Result<Traffic, Error> {
     })
 }
 
-/// Groups of hosts that send and that receive; they must differ.
+/// Groups of hosts that send and that receive; the two groups must differ.
 fn groups(r: &Reader<'_>, around: &Around<'_>) -> Result<(usize, usize), Error> {
     let (from, to) = (group(r, "from", "servers", around)?, group(r, "to", "clients", around)?);
     if from == to {
@@ -226,7 +226,7 @@ fn no_connection(r: &Reader<'_>, kind: &str, packet: u32, mtu: u32) -> Result<()
     Ok(())
 }
 
-/// When it begins and ends.
+/// Times at which an entry of traffic begins and ends.
 fn times(r: &Reader<'_>, duration: Duration) -> Result<(Duration, Duration), Error> {
     let start = r.or("start", Duration::ZERO, |r, k| r.time(k))?;
     let stop = r.or("stop", duration, |r, k| r.time(k))?;
@@ -331,7 +331,7 @@ fn kind(r: &Reader<'_>, files: &Files<'_>) -> Result<(TrafficKind, Web), Error> 
     Ok((kind, web))
 }
 
-/// Files, each over a connection of its own.
+/// Reads traffic of files, each file over a connection of its own.
 fn arriving(r: &Reader<'_>) -> Result<TrafficKind, Error> {
     let arrivals = r.number("arrivals", "arrivals per second, a number above 0", |x| x > 0.0)?;
     let flows = r.count("flows", 1, u32::MAX)?;

@@ -33,7 +33,7 @@ pub(super) fn web(r: &Reader<'_>, kind: &str) -> Result<Web, Error> {
     Ok(web)
 }
 
-/// A version by its word, or as the number it looks like.
+/// Reads a version of HTTP by its word, or from a number that looks like the word.
 fn http(r: &Reader<'_>) -> Result<Option<Http>, Error> {
     match r.value("http") {
         Some(value @ (Value::Integer(_) | Value::Float(_))) => {
@@ -68,7 +68,7 @@ pub(super) fn browser(r: &Reader<'_>, web: &mut Web) -> Result<TrafficKind, Erro
     })
 }
 
-/// Transport of an entry's data; a version of HTTP decides it.
+/// Transport of an entry's data; a version of HTTP decides the transport.
 pub(super) fn transport(r: &Reader<'_>, web: &Web) -> Result<Transport, Error> {
     let transports = Transport::ALL.map(|t| (t.word(), t));
     let asked = r.word("transport", &transports)?;

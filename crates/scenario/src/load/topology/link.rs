@@ -34,7 +34,7 @@ impl Direction {
     }
 }
 
-/// Place of a link: its name and the nodes between which it lies.
+/// Place of a link: the link's name and the nodes between which the link lies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     pub(super) name: &'a str,

@@ -109,7 +109,7 @@ impl<'a> Parts<'_, '_, 'a> {
         Ok(d)
     }
 
-    /// A link with its way back, which takes as long.
+    /// Adds a link and the link's way back, both with the same delay.
     fn link(&self, draft: &mut Draft<'a>, place: Place<'_>, rate: Rate, delay: Duration) {
         let loss = self.common.loss;
         let forth = Direction::constant(rate, delay, self.discipline.clone(), loss);
