@@ -12,7 +12,7 @@ use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 enum Fate {
     Passes,
     Dropped,
-    /// The packet is the user's, on its way to the server.
+    /// The packet came from the user and is on the way to the server.
     FromUser,
 }
 use Fate::{Dropped, FromUser, Passes};

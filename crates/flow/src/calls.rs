@@ -29,7 +29,7 @@ pub(crate) struct Call {
     /// How often the flow's slot had been given to a flow.
     pub(crate) generation: u32,
     pub(crate) caller: Caller,
-    /// Time at which the call passed; then its SYN.
+    /// Time at which the call passed; the field `syn` is the call's SYN.
     pub(crate) at: Instant,
     pub(crate) syn: TcpHeader,
 }

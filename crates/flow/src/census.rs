@@ -18,7 +18,7 @@ pub struct Census {
     /// Flows that count for the fair share: a packet within max(2 s, 4 epochs), or waiting, or silent because of a
     /// loss.
     pub active: usize,
-    /// Pools these belong to.
+    /// Pools that the active flows belong to.
     pub pools: usize,
     /// Flows silent because of a loss, with nothing of theirs waiting here.
     pub silent: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Counters {
     pub overlapping: u64,
     /// Segments whose sequence numbers lie out of any window: followed, the record starts from there.
     pub out_of_window: u64,
-    /// Records forgotten after their timeout.
+    /// Records forgotten after the timeout of a record.
     pub expired: u64,
     /// Records evicted to make room.
     pub evicted: u64,

@@ -10,10 +10,10 @@ use narrows_users::UserRule;
 pub struct TrackerConfig {
     /// Most flows known at a time, 1 to 2^24.
     pub capacity: usize,
-    /// A record of a flow without packets for this long, in either direction, is forgotten; 1 s to 1 h.
+    /// Time without packets in either direction after which a flow's record is forgotten; 1 s to 1 h.
     pub record_timeout: Duration,
-    /// A record of a flow that ended by RST or by FIN in both directions is forgotten after this time without packets;
-    /// at most `record_timeout`.
+    /// Time without packets after which the record of a flow that ended by RST or by FIN in both directions is
+    /// forgotten; at most `record_timeout`.
     pub closed_timeout: Duration,
     /// Weight of a sample in the averages of epoch and rate: one part in `2^ewma_shift`, 1 to 6.
     pub ewma_shift: u32,
@@ -29,9 +29,10 @@ pub struct TrackerConfig {
     /// Whether a flow's rate is that of what was sent on (TAQ, section 4.2: the "transmit rate"), or else of what
     /// arrived.
     pub rate_of_departures: bool,
-    /// Shortest time that a flow counts as active after its last packet.
+    /// Shortest time for which a flow counts as active after the flow's last packet.
     pub active_for: Duration,
-    /// Epochs that a flow counts as active after its last packet, if they are longer than `active_for`.
+    /// Epochs for which a flow counts as active after the flow's last packet, if the epochs are longer than
+    /// `active_for`.
     pub active_epochs: u32,
     /// Rule that tells which user a flow belongs to.
     pub users: UserRule,

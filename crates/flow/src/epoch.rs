@@ -150,7 +150,7 @@ impl Epoch {
         (self.start, self.silent) = (now, 0);
     }
 
-    /// The connection was reset: nothing more is expected of it.
+    /// Takes note that the connection was reset: nothing more of the connection is expected.
     pub(crate) fn reset(&mut self) {
         if self.phase.is_some() {
             self.set_phase(Phase::Idle);
@@ -169,7 +169,7 @@ impl Epoch {
         self.phase.is_none_or(|p| p.is_quiescent(unrepaired) && self.is_quiet())
     }
 
-    /// Nanoseconds since its start, if it is over.
+    /// Nanoseconds since the start of the epoch, if the epoch is over.
     pub(crate) const fn is_over(&self, now: Instant) -> Option<u64> {
         let elapsed = now.since(self.start).as_nanos();
         if elapsed >= self.len_ns as u64 { Some(elapsed) } else { None }

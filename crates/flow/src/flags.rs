@@ -24,7 +24,7 @@ impl FlowFlags {
     pub(crate) const CLOSED: u32 = 1 << 7;
     /// The last new segment carried one byte.
     pub(crate) const TAIL_BYTE: u32 = 1 << 8;
-    /// The receiver's last word on its window was zero.
+    /// The receiver last announced a window of zero.
     pub(crate) const ZERO_WINDOW: u32 = 1 << 9;
     /// Counted by `active_flows`.
     pub(crate) const ACTIVE: u32 = 1 << 10;
@@ -74,13 +74,13 @@ impl FlowFlags {
     pub(crate) const fn initiator(self) -> Option<bool> {
         if self.has(Self::INITIATOR) { Some(self.has(Self::INITIATOR_DST)) } else { None }
     }
-    /// Returns whether the bits were set, and clears them.
+    /// Returns whether the bits were set, and clears the bits.
     pub(crate) const fn take(&mut self, bits: u32) -> bool {
         let was = self.has(bits);
         self.clear(bits);
         was
     }
-    /// Takes these bits from `other`, set or not.
+    /// Copies the bits `bits` of `other`, set or not.
     pub(crate) const fn take_over(&mut self, other: Self, bits: u32) {
         self.0 = self.0 & !bits | other.0 & bits;
     }

@@ -39,7 +39,7 @@ pub struct Flow {
     pub(crate) sequence: Sequence,
     pub(crate) round_trip: RoundTrip,
     pub(crate) handshake: Handshake,
-    /// Packets with data (all packets, if this is not TCP).
+    /// Packets with data (all packets, if the flow is not TCP).
     pub(crate) packets: u32,
     pub(crate) created: Coarse,
 }
@@ -99,8 +99,8 @@ impl Flow {
     pub const fn epoch_len(&self) -> Duration {
         self.epoch.len()
     }
-    /// Smallest time from a segment's departure here to its ACK's arrival here, the handshake included, since the path
-    /// last became longer: the round trip from this box to the receiver.
+    /// Smallest time from a segment's departure here to the arrival of the segment's ACK here, the handshake included,
+    /// since the path last became longer: the round trip from this box to the receiver.
     #[must_use]
     pub fn receiver_rtt(&self) -> Option<Duration> {
         self.round_trip.receiver()
@@ -116,13 +116,13 @@ impl Flow {
     pub const fn phase(&self) -> Option<Phase> {
         self.epoch.phase()
     }
-    /// Phase before this one: what the sender did when it last transmitted, if it is silent now.
+    /// Phase before the present one: the sender's phase when it last transmitted, if the sender is silent now.
     #[must_use]
     pub const fn previous_phase(&self) -> Option<Phase> {
         self.epoch.prev_phase()
     }
-    /// Packets of new data in this epoch or the last, whichever had more: a rough measure of the sender's window (TAQ,
-    /// section 4).
+    /// Packets of new data in the present epoch or the last, whichever had more: a rough measure of the sender's window
+    /// (TAQ, section 4).
     #[must_use]
     pub const fn window_pkts(&self) -> u32 {
         let (now, before) = (self.epoch.new_pkts(), self.epoch.prev_new_pkts());
@@ -149,12 +149,12 @@ impl Flow {
     pub fn has_passed(&self, tcp: &TcpHeader) -> bool {
         tcp.seq_end().at_or_before(self.max_seq()) && self.sequence.is_plausible(tcp.seq, tcp.seq_end())
     }
-    /// Packets of this flow dropped here this epoch.
+    /// Packets of the flow dropped here in the present epoch.
     #[must_use]
     pub const fn drops_cur(&self) -> u32 {
         self.epoch.drops() as u32
     }
-    /// Packets of this flow dropped here last epoch.
+    /// Packets of the flow dropped here in the last epoch.
     #[must_use]
     pub const fn drops_prev(&self) -> u32 {
         self.epoch.prev_drops() as u32
@@ -170,7 +170,7 @@ impl Flow {
     pub const fn last_silence(&self) -> Duration {
         self.epoch.last_silence()
     }
-    /// Time since data last arrived (any packet, if this is not TCP).
+    /// Time since data last arrived (any packet, if the flow is not TCP).
     #[must_use]
     pub const fn silence(&self, now: Instant) -> Duration {
         now.since(self.last_data)
@@ -191,7 +191,7 @@ impl Flow {
     pub const fn age(&self, now: Instant) -> Duration {
         Coarse::at(now).since(self.created)
     }
-    /// Packets of it that wait in the discipline.
+    /// Packets of the flow that wait in the discipline.
     #[must_use]
     pub const fn queued(&self) -> u32 {
         self.queued
@@ -216,13 +216,13 @@ impl Flow {
     pub(crate) const fn is_active(&self) -> bool {
         self.flags.has(FlowFlags::ACTIVE)
     }
-    /// How often this slot has been given to a flow, modulo 2^16. State that others keep by [`crate::FlowId`] is this
-    /// flow's if they noted the same number with it.
+    /// How often the flow's slot has been given to a flow, modulo 2^16. State kept elsewhere by [`crate::FlowId`] is
+    /// this flow's if the same number was noted with the state.
     #[must_use]
     pub const fn generation(&self) -> u32 {
         self.generation as u32
     }
-    /// Window scale offered by the sender of the queued direction in its SYN.
+    /// Window scale offered by the sender of the queued direction in the sender's SYN.
     #[must_use]
     pub fn forward_scale(&self) -> Option<u8> {
         self.handshake.forward_scale()
@@ -256,11 +256,11 @@ impl Flow {
 /// Facts that only tests and fuzzing ask for.
 #[cfg(any(test, feature = "fuzzing"))]
 impl Flow {
-    /// Packets with new data this epoch.
+    /// Packets with new data in the present epoch.
     pub(crate) const fn new_pkts(&self) -> u32 {
         self.epoch.new_pkts() as u32
     }
-    /// Retransmissions this epoch.
+    /// Retransmissions in the present epoch.
     pub(crate) const fn retx_pkts(&self) -> u32 {
         self.epoch.retx_pkts() as u32
     }

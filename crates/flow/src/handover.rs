@@ -14,7 +14,7 @@ use crate::{Flow, FlowId, Tracker};
 const IN_USE: usize = 4096;
 const OTHERS: usize = 512;
 
-/// Facts about a record's place, not about its flow.
+/// Flags about a record's place in the table, not about the record's flow.
 const OF_THE_PLACE: u32 = FlowFlags::LIVE | FlowFlags::LISTED | FlowFlags::LIST_PROVEN | FlowFlags::CROWD;
 
 impl Tracker {

@@ -19,15 +19,15 @@ use crate::times::Coarse;
 /// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum PacketKind {
-    /// Opens a connection (also when it is sent again).
+    /// Packet that opens a connection, sent for the first time or again.
     Syn,
-    /// Answers one that does (also when it is sent again).
+    /// Packet that answers a SYN, sent for the first time or again.
     SynAck,
     /// Data of which at least one byte was not seen before.
     New,
     /// Data all of which was seen before, or whose first copy must have been lost before this box.
     Retransmission,
-    /// Data that was overtaken on its way here.
+    /// Data that was overtaken on the way to this box.
     Reordered,
     /// Probe that asks whether the other end is still there.
     KeepAlive,
@@ -356,7 +356,7 @@ impl Flow {
         self.epoch.is_quiescent(self.sequence.unrepaired())
     }
 
-    /// Time until which it counts as active after data.
+    /// Time until which the flow counts as active after data.
     pub(crate) fn active_until(&self, config: &TrackerConfig) -> Instant {
         self.last_data + config.active_for.max(self.epoch.len() * u64::from(config.active_epochs))
     }

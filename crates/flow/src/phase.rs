@@ -23,7 +23,7 @@ pub enum Phase {
     TimeoutSilence,
     /// The timer fired and the retransmissions come.
     TimeoutRecovery,
-    /// A loss during that recovery: the sender waits for its doubled timer.
+    /// A loss in the recovery from a timeout: the sender waits for the doubled timer.
     ExtendedSilence,
     /// The sender has nothing to repair, and sends nothing.
     Idle,
@@ -67,7 +67,7 @@ impl Phase {
         matches!(self, Self::TimeoutSilence | Self::ExtendedSilence)
     }
 
-    /// The phase after an epoch with these counts.
+    /// The phase after an epoch with the counts `e`.
     pub(crate) const fn after_epoch(self, e: &EpochCounts) -> Self {
         let quiet = e.new == 0 && e.retx == 0;
         // new >= 1.5 * previous, in integers.
@@ -116,7 +116,7 @@ impl Phase {
         }
     }
 
-    /// Whether epochs without a packet leave this phase as it is.
+    /// Whether an epoch without a packet leaves the phase unchanged.
     pub(crate) const fn is_quiescent(self, unrepaired: u16) -> bool {
         match self {
             Self::Idle => true,

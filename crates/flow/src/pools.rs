@@ -41,7 +41,7 @@ impl<T> Pool<T> {
     pub const fn seen(&self) -> Instant {
         self.seen
     }
-    /// Whether a flow that begins now still belongs to it.
+    /// Whether a flow that begins now still belongs to the pool.
     #[must_use]
     pub const fn joins(&self, now: Instant, within: Duration) -> bool {
         now.since(self.started).as_nanos() < within.as_nanos()
@@ -51,11 +51,11 @@ impl<T> Pool<T> {
 /// Result of [`Pools::insert`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inserted<T> {
-    /// The pool was made, with room for it.
+    /// The pool was made, and there was room for the pool.
     Room,
-    /// The address had a pool, which began anew; this was its state.
+    /// The address had a pool, which began anew; the value is the old pool's state.
     Replaced(T),
-    /// The pool of this address was evicted for the new one; this was its state.
+    /// The pool of the address given was evicted for the new one; the value is the old pool's state.
     Evicted(IpAddr, T),
     /// The pool was not made: none might be evicted for it. The state comes back.
     Full(T),
@@ -73,7 +73,7 @@ pub struct Pools<T> {
     order: List,
 }
 
-/// How many of the oldest pools are asked whether they may be evicted.
+/// Number of the oldest pools that are asked whether the pool may be evicted.
 const EVICTION_LOOKS: usize = 64;
 
 impl<T> Pools<T> {
@@ -111,7 +111,7 @@ impl<T> Pools<T> {
     pub fn get(&self, address: IpAddr) -> Option<&Pool<T>> {
         self.slots.get(self.find(address)?)
     }
-    /// The pool of an address, to change its state.
+    /// The pool of an address, to change the pool's state.
     pub fn get_mut(&mut self, address: IpAddr) -> Option<&mut Pool<T>> {
         let slot = self.find(address)?;
         self.slots.get_mut(slot)

@@ -10,14 +10,14 @@ use narrows_units::SeqNum;
 pub struct Range<T> {
     /// First number of the range.
     pub start: SeqNum,
-    /// How many numbers.
+    /// Number of numbers in the range.
     pub len: u32,
     /// Note that the user of the list keeps with the range.
     pub tag: T,
 }
 
 impl<T> Range<T> {
-    /// The number after its last.
+    /// The number after the range's last.
     #[must_use]
     pub fn end(&self) -> SeqNum {
         self.start + self.len

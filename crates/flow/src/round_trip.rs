@@ -171,7 +171,7 @@ impl RoundTrip {
         }
     }
 
-    /// Whether something that passed on its way to the sender is timed.
+    /// Whether a packet that passed on the way to the sender is being timed.
     pub(crate) const fn is_timing_sender(&self) -> bool {
         self.timing_sender
     }
@@ -205,7 +205,7 @@ impl RoundTrip {
         self.begin_burst(now);
     }
 
-    /// Notes that a burst begins. Once the epoch is two-way it is no matter.
+    /// Notes that a burst begins, unless the epoch is two-way.
     pub(crate) const fn begin_burst(&mut self, now: Instant) {
         if !self.two_way {
             self.burst = Micros::at(now);

@@ -30,22 +30,22 @@ struct Gaps {
     holes: Ranges<Micros, 2>,
 }
 
-/// Place of a segment among those that were seen before.
+/// Place of a segment among the segments seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// All its bytes are new.
+    /// All bytes of the segment are new.
     New,
     /// Old bytes, then new ones.
     Overlapping,
     /// All its bytes were seen before, or its first copy must have been lost before this box.
     Repeated,
-    /// A later segment overtook it on its way here.
+    /// A later segment overtook the segment on the way to this box.
     Reordered,
     /// Too far ahead to be believed.
     Doubted,
     /// Too far behind what is acknowledged for any sender to repeat.
     Bygone,
-    /// No window reaches the segment: the record starts anew from it.
+    /// No window reaches the segment: the record starts anew from the segment.
     Elsewhere,
 }
 

@@ -27,13 +27,13 @@ pub(crate) struct Hooks {
     pub(crate) wheel_slot: u16,
 }
 
-/// Lists of flows by when they were last heard of.
+/// Lists of flows by the time at which a flow was last heard of.
 #[derive(Clone, Debug)]
 enum ByAge {}
 
 linked!(Hooks, ByAge: age);
 
-/// Lists of flows by when they want to be looked at.
+/// Lists of flows by the time at which a flow is to be looked at.
 #[derive(Clone, Debug)]
 pub(crate) enum OnWheel {}
 
@@ -56,7 +56,7 @@ pub struct Expected {
     bucket: usize,
 }
 
-/// Where a key's record is, most often, if it has one.
+/// Place where a key's record most likely is, for a key with a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Likely {
     pub(crate) bucket: usize,
@@ -157,12 +157,12 @@ impl Table {
         (key.hash(self.seed) & self.mask) as usize
     }
 
-    /// The slot of `key`, if it has one.
+    /// The slot of `key`; `None` if `key` has no slot.
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
         self.find_in(self.bucket(key), key)
     }
 
-    /// The slot of `key`, whose bucket this is, if it has one.
+    /// The slot of `key` in the bucket `bucket`, which is the key's; `None` if `key` has no slot.
     pub(crate) fn find_in(&self, bucket: usize, key: &FlowKey) -> Option<u32> {
         self.chains.find(&self.slots, bucket, |flow| flow.key == *key)
     }
@@ -244,7 +244,7 @@ impl Table {
         Some(Made { slot, evicted })
     }
 
-    /// Forgets a flow; its slot is free.
+    /// Forgets a flow; the flow's slot is free afterwards.
     pub(crate) fn remove(&mut self, slot: u32) {
         self.unlist(slot);
         let key = self.slots[slot as usize].key;
@@ -271,7 +271,7 @@ impl Table {
         None
     }
 
-    /// Tells whether a flow belongs to those that are evicted last.
+    /// Tells whether a flow is among the flows that are evicted last.
     pub(crate) fn is_dear(flow: &Flow) -> bool {
         flow.flags.has(FlowFlags::PROVEN) && !flow.flags.any(FlowFlags::CLOSED | FlowFlags::CROWD)
     }
@@ -290,7 +290,7 @@ impl Table {
         self.list(slot);
     }
 
-    /// Puts a flow last in line, unless it is in line already.
+    /// Puts a flow last in the line for eviction, unless the flow is in line already.
     pub(crate) fn list(&mut self, slot: u32) {
         let flow = &mut self.slots[slot as usize];
         if flow.flags.has(FlowFlags::LISTED) {

@@ -33,8 +33,8 @@ impl FlowId {
 pub struct Observation {
     /// The flow's slot; `None` if the table is full of flows with packets waiting.
     pub id: Option<FlowId>,
-    /// Whether the slot was given to this flow since the last observation of it: state kept elsewhere by slot is
-    /// another's.
+    /// Whether the slot was given to the flow since the slot's last observation: state kept elsewhere by slot is
+    /// another flow's.
     pub fresh: bool,
     /// Whether a new connection began on the same key. The record starts again; packets of the old one may still wait.
     pub restarted: bool,
@@ -55,7 +55,7 @@ pub struct Tracker {
     pub(crate) by_phase: [usize; Phase::ALL.len()],
     active: Active,
     counters: Counters,
-    /// New connections in place of those that live.
+    /// New connections in place of connections that live.
     calls: Calls,
     /// Time up to which the budget for looks has been spent.
     paid_until: Instant,
@@ -156,8 +156,8 @@ impl Tracker {
         false
     }
 
-    /// Notes that the next packet of the other direction has to wait here before it goes on to the sender: how long
-    /// that takes is no part of the path.
+    /// Notes that the next packet of the other direction has to wait here before the packet goes on to the sender: the
+    /// wait is no part of the path.
     pub const fn behind_others(&mut self) {
         self.waits = true;
     }
@@ -219,7 +219,7 @@ impl Tracker {
         self.event(now, id, |flow, config| flow.depart(now, h, config));
     }
 
-    /// The record as the last event left it.
+    /// The record of a flow in the state that the last event left.
     #[must_use]
     pub fn flow(&self, id: FlowId) -> &Flow {
         &self.table.slots[id.index()]

@@ -15,7 +15,7 @@ const SLOTS: usize = 4096;
 /// Place of a flow that is not on the wheel.
 pub(crate) const OFF: u16 = u16::MAX;
 
-/// The wheel; the links of its lists are kept by flow.
+/// The wheel; the links of the wheel's lists are kept with each flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel {
     slots: Vec<HeadList<OnWheel>>,
