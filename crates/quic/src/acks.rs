@@ -31,7 +31,7 @@ pub(crate) struct Acks {
 }
 
 impl Acks {
-    /// A packet came. Whether it is the first copy.
+    /// Takes note of a packet that came; tells whether the packet is the first copy.
     pub(crate) fn arrived(&mut self, now: Instant, number: u64, ecn: Ecn) -> bool {
         if self.came.insert(number, number + 1) == 0 {
             return false;
@@ -78,11 +78,11 @@ impl Acks {
     pub(crate) const fn is_due(&self) -> bool {
         self.immediate && !self.ranges.is_empty()
     }
-    /// Whether there is something to tell.
+    /// Whether there are packet numbers to acknowledge.
     pub(crate) const fn any(&self) -> bool {
         !self.ranges.is_empty()
     }
-    /// Notes that a packet is sent anyway, so that an ACK can go with it.
+    /// Notes that a packet is sent in any case, so that an ACK can go with the packet.
     pub(crate) const fn going_anyway(&mut self) {
         self.immediate |= self.others > LAZY;
     }
@@ -90,12 +90,12 @@ impl Acks {
     pub(crate) fn due_at(&self, max_delay: Duration) -> Option<Instant> {
         self.earliest.filter(|_| !self.immediate).map(|at| at + max_delay)
     }
-    /// Makes an ACK due at once, because its latest time is reached.
+    /// Makes an ACK due at once, because the latest time for an ACK is reached.
     pub(crate) const fn on_timer(&mut self) {
         self.immediate = self.eliciting > 0;
     }
 
-    /// The frame of this moment.
+    /// The ACK frame to send at `now`.
     pub(crate) fn frame(&self, now: Instant) -> Ack {
         let waited = self.largest.map_or(Duration::ZERO, |(_, at)| now.since(at));
         // The delay is told in units of 8 us.

@@ -19,16 +19,16 @@ pub struct Handshake {
     pub certificate: u32,
     /// The client's Finished.
     pub finished: u32,
-    /// The server's session tickets, in its first 1-RTT packet.
+    /// The server's session tickets, in the server's first 1-RTT packet.
     pub tickets: u32,
 }
 
 /// When another full datagram fits into the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// While in flight and it are at most the window (RFC 9002, section 7).
+    /// While the bytes in flight and the datagram are at most the window (RFC 9002, section 7).
     Within,
-    /// While they are less than the window.
+    /// While the bytes in flight and the datagram are less than the window.
     Below,
     /// While what is in flight is less than the window, which it may then exceed by a datagram.
     Until,
@@ -50,7 +50,7 @@ pub struct MtuSearch {
     pub upper: u16,
     /// The search ends when a step would be smaller.
     pub step: u16,
-    /// How long after its end the next one begins.
+    /// Time from the end of a search to the beginning of the next.
     pub interval: Duration,
 }
 
@@ -59,7 +59,7 @@ pub struct MtuSearch {
 pub struct Config {
     /// The UDP payload of a full datagram at first, bytes; Initials are padded to 1200 (RFC 9000, section 14.1).
     pub datagram: u16,
-    /// The search for a larger one, if there is one.
+    /// The search for a larger datagram; `None` for no search.
     pub mtu_search: Option<MtuSearch>,
     /// kInitialWindow, bytes (RFC 9002, section 7.2).
     pub initial_window: u64,
@@ -95,13 +95,14 @@ pub struct Config {
     pub ecn: bool,
     /// max_idle_timeout (section 10.1).
     pub idle: Duration,
-    /// Bytes of this end's connection id.
+    /// Length of the end's own connection id, bytes.
     pub id: u8,
     /// Bytes of the peer's.
     pub peer_id: u8,
     /// NEW_CONNECTION_ID frames after the handshake (section 5.1.1).
     pub new_ids: u8,
-    /// Whether a server takes another connection id of the client's as soon as it has one, and retires the first.
+    /// Whether a server takes another of the client's connection ids as soon as the server has one, and retires the
+    /// first.
     pub retires: bool,
     /// Bytes that TLS says in each flight of the handshake.
     pub handshake: Handshake,

@@ -51,7 +51,7 @@ impl Congestion {
         self.ssthresh
     }
 
-    /// The window in datagrams, as congestion avoidance wants it.
+    /// The window in datagrams, the unit of congestion avoidance.
     fn window(&mut self) -> Window {
         if self.fine.1 != self.cwnd {
             self.fine = (self.cwnd as f64 / self.datagram as f64, self.cwnd);

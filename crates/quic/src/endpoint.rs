@@ -23,7 +23,7 @@ use life::Life;
 use loss::ProbeTimeouts;
 use path::Path;
 
-/// Part of an end in its connection.
+/// Role of an end in the end's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The end that opened the connection.
@@ -86,7 +86,7 @@ impl Endpoint {
         }
     }
 
-    /// Appends `bytes` of the application's to this end's stream; `u64::MAX` for a source that never ends.
+    /// Appends `bytes` of the application's to the end's stream; `u64::MAX` for a source that never ends.
     pub fn write(&mut self, config: &Config, now: Instant, bytes: u64, io: &mut impl Io) {
         self.send.write(bytes);
         self.transmit(config, now, io);
@@ -114,7 +114,7 @@ impl Endpoint {
         }
     }
 
-    /// A datagram of this connection has arrived, with these ECN bits in its IP header.
+    /// Takes a datagram of the connection that has arrived, with `ecn` in the datagram's IP header.
     pub fn receive(&mut self, config: &Config, now: Instant, d: &Datagram, ecn: Ecn, io: &mut impl Io) {
         if self.life.is_over() {
             return;
@@ -271,7 +271,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether and when it is acknowledged.
+    /// Decides whether and when a packet that came is acknowledged.
     fn after_packet(&mut self, config: &Config, now: Instant, packet: &FramedPacket) {
         let space = packet.space;
         let eliciting = !packet.frames.is_empty();
@@ -285,7 +285,7 @@ impl Endpoint {
         }
     }
 
-    /// TLS says something. What it says by itself stands for what it means.
+    /// Takes bytes of TLS. A message of TLS is known by its length, and has no content.
     fn on_crypto(
         &mut self,
         config: &Config,
@@ -338,7 +338,7 @@ impl Endpoint {
 }
 
 impl Endpoint {
-    /// Counts of this end since it was made.
+    /// Counts of the end since the end was made.
     #[must_use]
     pub const fn counters(&self) -> &EndpointCounters {
         &self.counters

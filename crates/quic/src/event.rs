@@ -23,9 +23,9 @@ pub enum QuicEvent {
     RttSample(Duration),
     /// A packet is believed lost (RFC 9002, section 6.1).
     PacketLost {
-        /// Its packet number space.
+        /// Packet number space of the packet.
         space: Space,
-        /// Its number.
+        /// Number of the packet.
         number: u64,
     },
     /// Losses or marks have reduced the window.
@@ -51,7 +51,7 @@ pub trait Io {
     fn event(&mut self, event: QuicEvent);
 }
 
-/// Counts of an end host since it was made.
+/// Counts of an end host since the end host was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
     /// Datagrams sent.
@@ -62,9 +62,9 @@ pub struct EndpointCounters {
     pub retransmitted: u32,
     /// Packets believed lost.
     pub lost: u32,
-    /// Packets acknowledged after they were believed lost.
+    /// Packets acknowledged after the sender believed them lost.
     pub spurious: u32,
-    /// Probe timeouts, those of the handshake among them.
+    /// Probe timeouts, probe timeouts of the handshake included.
     pub ptos: u32,
     /// Probe timeouts before the handshake was complete.
     pub handshake_ptos: u32,

@@ -6,7 +6,7 @@ use narrows_units::{Duration, Ecn, Instant};
 
 use crate::{Config, Datagram, Endpoint, EndpointCounters, Frame, Io, Preset, QuicEvent, Role, Space};
 
-/// The path's delay each way, once it carries everything in order.
+/// The path's delay each way, once the path carries everything in order.
 const DELAY: Duration = Duration::from_millis(50);
 /// Longer than any story with its back-offs: nobody ends a connection because the other was silent.
 const IDLE: Duration = Duration::from_secs(200 * 365 * 86_400);
@@ -59,13 +59,13 @@ impl Io for Mouth {
     }
 }
 
-/// A client, a server and what flies between them.
+/// A client, a server and the datagrams between the two.
 struct Story {
     config: Config,
     now: Instant,
     ends: [Endpoint; 2],
     mouths: [Mouth; 2],
-    /// Datagrams under way: the time of sending, the end they go to.
+    /// Datagrams under way: the time of sending, and the end that a datagram goes to.
     flying: VecDeque<(Instant, usize, Datagram)>,
 }
 
@@ -128,7 +128,7 @@ impl Story {
         self.rest(to);
     }
 
-    /// Wakes an end as long as it asks to be woken now.
+    /// Wakes an end as long as the end asks to be woken now.
     fn rest(&mut self, end: usize) {
         for _ in 0..100 {
             if self.ends[end].wake_at(&self.config) > self.now {

@@ -17,7 +17,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// All, in the order in which they come.
+    /// All spaces, in the order in which a connection opens the spaces.
     pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
 }
 
@@ -48,7 +48,7 @@ impl EcnCounts {
 pub struct Ack {
     /// Packet numbers in rising order, ends not included; at least one.
     pub ranges: Vec<(u64, u64)>,
-    /// How long the packet with the largest number waited for this.
+    /// Time for which the packet with the largest number waited for the ACK.
     pub delay: Duration,
     /// Counts of the ECN marks received; `None` if no packet was marked.
     pub ecn: Option<EcnCounts>,
@@ -74,7 +74,7 @@ pub enum Frame {
         offset: u64,
         /// Bytes.
         len: u64,
-        /// Whether the stream ends with these bytes.
+        /// Whether the stream ends with the frame's bytes.
         fin: bool,
     },
     /// NEW_CONNECTION_ID.
@@ -109,7 +109,7 @@ pub struct Datagram {
     pub packets: Vec<FramedPacket>,
     /// Bytes of UDP payload.
     pub len: u32,
-    /// The ECN field of its IP header.
+    /// The ECN field of the datagram's IP header.
     pub ecn: Ecn,
 }
 
@@ -119,12 +119,12 @@ impl Datagram {
     pub fn payload(&self) -> u64 {
         self.frames().map(|f| if let Frame::Stream { len, .. } = f { len } else { 0 }).sum()
     }
-    /// Offset at which the datagram's stream data begins, if it has any.
+    /// Offset at which the datagram's stream data begins; `None` without stream data.
     #[must_use]
     pub fn stream_offset(&self) -> Option<u64> {
         self.frames().find_map(|f| if let Frame::Stream { offset, .. } = f { Some(offset) } else { None })
     }
-    /// Whether its first packet has a long header (RFC 9000, section 17.2), which anybody can see.
+    /// Whether the datagram's first packet has a long header (RFC 9000, section 17.2), which anybody can see.
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.packets.first().is_some_and(|p| p.space != Space::Data)

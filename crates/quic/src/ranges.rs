@@ -31,7 +31,7 @@ impl RangeSet {
         let at = self.0.partition_point(|(_, end)| *end <= n);
         self.0.get(at).is_some_and(|(start, _)| *start <= n)
     }
-    /// Whether every number from `start` to before `end` is in it.
+    /// Whether every number from `start` to before `end` is in the set.
     #[must_use]
     pub fn covers(&self, start: u64, end: u64) -> bool {
         let at = self.0.partition_point(|(_, e)| *e <= start);

@@ -15,7 +15,7 @@ pub(crate) struct Sent {
     /// Bytes in flight: none if it is not congestion controlled (RFC 9002, section 2).
     pub(crate) size: u32,
     pub(crate) eliciting: bool,
-    /// The largest packet number its ACK frame told of.
+    /// The largest packet number that the packet's ACK frame told of.
     pub(crate) largest_acked: Option<u64>,
     pub(crate) frames: Vec<Frame>,
 }
@@ -23,9 +23,9 @@ pub(crate) struct Sent {
 /// Packet number space of one end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketSpace {
-    /// Whether there are keys for this packet number space.
+    /// Whether there are keys for the packet number space.
     pub(crate) open: bool,
-    /// Whether there were, and they are discarded (RFC 9001, section 4.9).
+    /// Whether there were keys, which are discarded (RFC 9001, section 4.9).
     pub(crate) discarded: bool,
     pub(crate) next: u64,
     pub(crate) sent: BTreeMap<u64, Sent>,
@@ -51,7 +51,7 @@ pub(crate) struct PacketSpace {
 }
 
 impl PacketSpace {
-    /// Queues `bytes` of TLS in this space, and opens it.
+    /// Queues `bytes` of TLS in the space, and opens the space.
     pub(crate) fn say(&mut self, bytes: u32) {
         self.open = true;
         self.crypto.insert(0, bytes.into());
@@ -67,7 +67,7 @@ impl PacketSpace {
             || self.retired_ids > 0
     }
 
-    /// The frames of one byte that are to be sent; they are not from now on.
+    /// Takes the frames of one byte that are to be sent.
     pub(crate) fn due_flags(&mut self) -> impl Iterator<Item = Frame> + use<> {
         let flags = [
             (std::mem::take(&mut self.handshake_done), Frame::HandshakeDone),
@@ -77,7 +77,7 @@ impl PacketSpace {
         flags.into_iter().filter_map(|(due, frame)| due.then_some(frame))
     }
 
-    /// The next CRYPTO frame for `room` bytes, and how many it takes.
+    /// The next CRYPTO frame for `room` bytes, and the number of bytes that the frame takes.
     pub(crate) fn next_crypto(&mut self, room: u32) -> Option<(Frame, u32)> {
         const BOUND: u32 = 17;
         if room <= BOUND {

@@ -3,7 +3,7 @@
 use crate::packet::{Frame, stream_head};
 use crate::ranges::RangeSet;
 
-/// Data that this end sends.
+/// Stream data that the end sends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendStream {
     /// Bytes the application has written; `u64::MAX` without end.

@@ -8,7 +8,7 @@ use crate::pacing::Pacer;
 use crate::space::Sent;
 use crate::{Config, Fit};
 
-/// Sum of what is in flight, and its limits.
+/// Sum of the bytes and packets in flight, and the limits of both.
 #[derive(Debug)]
 pub(super) struct Flight {
     bytes: u64,
@@ -18,7 +18,7 @@ pub(super) struct Flight {
     pacer: Option<Pacer>,
     /// Time at which pacing lets the next datagram leave, if it holds one back.
     pacing_timer: Option<Instant>,
-    /// Whether there was too little to send when it was looked at last.
+    /// Whether there was too little to send at the last look.
     app_limited: bool,
 }
 
@@ -86,7 +86,7 @@ impl Flight {
     pub(super) fn release(&mut self, now: Instant) {
         self.pacing_timer = self.pacing_timer.filter(|at| *at > now);
     }
-    /// Forgets that a datagram waits for its turn.
+    /// Forgets that a datagram waits for the datagram's turn.
     pub(super) const fn stop(&mut self) {
         self.pacing_timer = None;
     }

@@ -1,7 +1,7 @@
 //! Connection ids, as far as somebody can tell them apart on the wire: how many are to be given out, and whether the
 //! first one was replaced (RFC 9000, section 5.1).
 
-/// Ids of this end and of its peer.
+/// Connection ids of the end and of the end's peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnectionIds {
     /// Ids to issue once all else that is due has left.
@@ -11,7 +11,7 @@ pub(super) struct ConnectionIds {
 }
 
 impl ConnectionIds {
-    /// Has `ids` ids issued, now that there are keys.
+    /// Queues `ids` connection ids to be issued, now that there are keys.
     pub(super) const fn issue(&mut self, ids: u8) {
         self.due = ids;
     }
@@ -23,7 +23,7 @@ impl ConnectionIds {
     pub(super) const fn take_due(&mut self) -> u8 {
         core::mem::replace(&mut self.due, 0)
     }
-    /// The peer's first id is used no more. Tells whether it was until now.
+    /// Stops the use of the peer's first id; tells whether the id was in use until now.
     pub(super) const fn retire(&mut self) -> bool {
         !core::mem::replace(&mut self.retired, true)
     }

@@ -11,13 +11,13 @@ enum State {
     Established,
     /// This end has closed it, and answers what comes with a CONNECTION_CLOSE (RFC 9000, section 10.2.1).
     Closing,
-    /// The peer has closed it (section 10.2.2).
+    /// The peer has closed the connection (section 10.2.2).
     Draining,
     /// The connection is over: nothing is sent or taken any more.
     Over,
 }
 
-/// State of a connection, and the two timers that end it.
+/// State of a connection, and the two timers that end the connection.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     state: State,
@@ -52,7 +52,7 @@ impl Life {
         self.confirmed = true;
     }
 
-    /// The idle timeout expires at `at`, if nothing puts it off.
+    /// Sets the idle timeout to expire at `at`, unless a packet puts the timeout off.
     pub(super) const fn idle_until(&mut self, at: Instant) {
         self.idle_timer = Some(at);
     }
@@ -69,7 +69,7 @@ impl Life {
         }
     }
 
-    /// This end closes the connection, of which nothing is left at `over`.
+    /// Closes the connection from this end; at `over` nothing of the connection is left.
     pub(super) const fn close(&mut self, over: Instant) {
         self.stop(State::Closing, over);
     }
@@ -117,7 +117,7 @@ impl Life {
         (self.state, self.close_due) = (State::Over, false);
         (self.idle_timer, self.close_timer) = (None, None);
     }
-    /// When the timers expire.
+    /// Times at which the timers expire; `None` for a timer that is not set.
     pub(super) const fn timers(&self) -> [Option<Instant>; 2] {
         [self.idle_timer, self.close_timer]
     }
@@ -137,7 +137,7 @@ impl Life {
     pub(super) const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closing | State::Draining | State::Over)
     }
-    /// Whether the peer has closed it.
+    /// Whether the peer has closed the connection.
     pub(super) const fn is_draining(&self) -> bool {
         matches!(self.state, State::Draining)
     }

@@ -298,7 +298,7 @@ impl Endpoint {
         self.set_loss_timer(config, now);
     }
 
-    /// Sees to it that a probe has something to carry (section 6.2.4).
+    /// Makes sure that a probe has something to carry (section 6.2.4).
     pub(super) fn queue_probe(&mut self, config: &Config, space: Space) {
         let s = &self.spaces[space as usize];
         let stream = space == Space::Data && self.send.is_pending();

@@ -11,7 +11,7 @@ use crate::{Config, MtuSearch};
 pub(super) struct Path {
     came: u64,
     gone: u64,
-    /// Whether the peer's address is known to be its own.
+    /// Whether the address of the peer is validated as the peer's own.
     validated: bool,
     /// UDP payload of a full datagram.
     datagram: u16,
@@ -19,7 +19,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A server does not know yet whose address it answers.
+    /// Makes the path of one side. A server does not know yet whose address the server answers.
     pub(super) fn new(config: &Config, side: Role) -> Self {
         let validated = side == Role::Client;
         Self { came: 0, gone: 0, validated, datagram: config.datagram, mtu: Mtu::default() }
@@ -37,7 +37,7 @@ impl Path {
     pub(super) const fn is_unused(&self) -> bool {
         self.gone == 0
     }
-    /// The peer's address is its own.
+    /// Notes that the address of the peer is the peer's own.
     pub(super) const fn validate(&mut self) {
         self.validated = true;
     }
