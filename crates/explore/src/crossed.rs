@@ -28,15 +28,15 @@ pub(crate) struct Passed {
     pub(crate) at: Instant,
     /// Host number of the user.
     pub(crate) host: u32,
-    /// Number of its connection, in the order of their first packets.
+    /// Number of the packet's connection; connections are ordered by their first packets.
     pub(crate) connection: u32,
-    /// First byte of its data in the connection.
+    /// Offset of the packet's first byte of data in the connection.
     pub(crate) from: u64,
     /// Bytes of data.
     pub(crate) data: u64,
-    /// Bytes of them that had not crossed before.
+    /// Bytes of the data that had not crossed before.
     pub(crate) fresh: u64,
-    /// Bytes that the receiver can read now: no hole is below them.
+    /// Bytes that the receiver can read once the packet is there: no hole is below these bytes.
     pub(crate) readable: u64,
     /// Length of the IP packet.
     pub(crate) len: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Crossed {
     pub(crate) up: Vec<Acked>,
 }
 
-/// State of one connection, by the key of its packets to the user.
+/// State of one connection, by the key of the connection's packets to the user.
 #[derive(Debug, Default)]
 struct Follow {
     number: u32,
@@ -136,7 +136,7 @@ fn passed(at: Instant, header: &Header, flow: &mut Follow) -> Passed {
     }
 }
 
-/// Number of a host of the simulator, from its address in 10.0.0.0/8.
+/// Number of a host of the simulator, from the host's address in 10.0.0.0/8.
 fn host(bits: u128) -> u32 {
     (bits & 0x00ff_ffff) as u32
 }

@@ -1,6 +1,6 @@
 //! The page's files, as they are served. `scripts/explore` copies the same for other web servers.
 
-/// Name of the file that tells the page which engine is behind it.
+/// Name of the file that tells the page which engine is behind the page.
 pub(crate) const ENGINE: &str = "engine.json";
 
 /// Names and contents.

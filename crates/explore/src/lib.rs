@@ -28,13 +28,13 @@ pub use scenario::{python, toml};
 pub use settings::{FIELDS, Field, FieldKind, Settings, Which};
 pub use side::{Bits, QueueResult, UserPackets, side};
 
-/// Time from which on it counts as a stall that nothing comes to a user, s: the shortest of the project's bounds.
+/// Time without data for a user from which on the user counts as stalled, s: the shortest of the project's bounds.
 pub const STALL_S: f64 = 5.0;
 
 /// Setting that cannot be, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Key of the field; empty if it is none of them.
+    /// Key of the field; empty if the problem is of no field.
     pub field: String,
     /// Reason why the setting cannot be.
     pub says: String,

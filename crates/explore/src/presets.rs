@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 pub struct Preset {
     /// Name of the preset in the page's list.
     pub key: &'static str,
-    /// Name of the preset as people read it.
+    /// Name of the preset for people.
     pub name: &'static str,
-    /// Sentence about the link and its users.
+    /// Sentence about the link and the link's users.
     pub about: &'static str,
     /// Settings that differ from the defaults, as JSON.
     pub settings: &'static str,

@@ -21,7 +21,7 @@ struct Entry {
     keys: Vec<(&'static str, Value)>,
 }
 
-/// The settings of both queues, or of one of them, as tables.
+/// The settings of one queue or of both, as tables.
 struct Parts {
     top: Vec<(&'static str, Value)>,
     tables: Vec<Entry>,
@@ -38,7 +38,7 @@ pub(crate) fn toml_of(settings: &Settings, which: Which) -> String {
     file(settings, &[settings.queue(which)])
 }
 
-/// Lists both queues; one if they are equal.
+/// Lists both queues; one queue if the two are equal.
 pub(crate) fn queues(settings: &Settings) -> Vec<String> {
     let mut both = vec![settings.queue(Which::A), settings.queue(Which::B)];
     both.dedup();
@@ -91,12 +91,12 @@ pub fn python(settings: &Settings) -> String {
     )
 }
 
-/// A key that is a word of Python, as the package names it.
+/// Name of a key in the Python package: a key that is a word of Python gets an underscore.
 fn named(key: &str) -> &str {
     if key == "from" { "from_" } else { key }
 }
 
-/// A value as Python writes it.
+/// A value in the syntax of Python.
 fn literal(value: &Value) -> String {
     match value {
         Value::Bool(true) => "True".to_owned(),
@@ -111,7 +111,7 @@ fn rate(kbps: f64) -> Value {
     if bits % 1e3 == 0.0 { json!(format!("{}kbit", bits / 1e3)) } else { json!(format!("{bits}bit")) }
 }
 
-/// A number, without a fraction where it has none.
+/// A number in decimal; a whole number has no fraction.
 fn plain(value: f64) -> String {
     format!("{value}")
 }

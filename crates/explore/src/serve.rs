@@ -28,7 +28,7 @@ const CONNECTIONS: usize = 64;
 /// Time that a reader may take to ask.
 const ASKING: Duration = Duration::from_secs(10);
 
-/// A browser loads what this program serves, and nothing else.
+/// Content security policy: a browser loads files of this program only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
                       img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -138,7 +138,7 @@ async fn answered(request: Request<Incoming>, cores: &Semaphore) -> Answer {
     }
 }
 
-/// Whether a question names this machine by its own address.
+/// Whether a request names this machine by the machine's own address.
 fn is_ours(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else { return false };
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);

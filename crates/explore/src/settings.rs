@@ -14,7 +14,7 @@ const MOST_RATES: usize = 240;
 /// Mean size of the simulator's web object, kB.
 pub(crate) const WEB_KB: f64 = 7.3;
 
-/// A link, who shares it, and the two queues that are compared.
+/// A link, the users who share the link, and the two queues that are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -96,7 +96,7 @@ impl Default for Settings {
     }
 }
 
-/// Kind of a field, with the values that it can have.
+/// Kind of a field, with the values that the field can have.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum FieldKind {
@@ -363,13 +363,13 @@ pub(crate) const QUEUES_KNOWN: &[(&str, &str)] = &[
     ("srpt", "fewest bytes left first (cannot be built)"),
 ];
 
-/// One of the two queues.
+/// Choice of one of the two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Which {
-    /// The first.
+    /// The first queue.
     A,
-    /// The second.
+    /// The second queue.
     B,
 }
 
@@ -391,7 +391,7 @@ impl Settings {
         read(value.clone()).map_err(|e| Problem::of("", &e.to_string()))
     }
 
-    /// Names each value that cannot be, at its field.
+    /// Names each value that is not allowed, with the field of the value.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut all = Vec::new();
@@ -508,7 +508,7 @@ impl Settings {
         Ok(text)
     }
 
-    /// One of the two queues, as scenario files name it.
+    /// One of the two queues, as scenario files name the queue.
     pub(crate) fn queue(&self, which: Which) -> String {
         let text = if which == Which::A { &self.a } else { &self.b };
         self.spec(text).unwrap_or_else(|_| text.clone())

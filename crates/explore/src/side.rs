@@ -22,17 +22,17 @@ const MOST_SEQUENCE: usize = 6000;
 /// Results of one queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueueResult {
-    /// The queue, as scenario files name it.
+    /// The queue, as scenario files name the queue.
     pub queue: String,
-    /// Figures by name, as `narrows sim` has them.
+    /// Figures by name, with the names of `narrows sim`.
     pub summary: BTreeMap<String, f64>,
     /// Length of a column of the heat map, s.
     pub column_s: u32,
     /// Columns of the heat map.
     pub columns: u32,
-    /// Users, one row each: those of the web, then downloads, then calls.
+    /// Number of users, one row for each: users of the web, then downloads, then calls.
     pub users: u32,
-    /// First user of each kind, with its name.
+    /// First user of each kind, with the name of the kind.
     pub kinds: Vec<(String, u32)>,
     /// Bytes that each user could read in each column, user by user.
     pub bytes: Vec<u32>,
@@ -63,7 +63,7 @@ pub struct Times {
     pub never: usize,
 }
 
-/// Bytes of the link, framing included, by what they were for.
+/// Bytes of the link, framing included, by the use of the bytes.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Bits {
     /// Bytes that the link could have carried.
@@ -86,7 +86,7 @@ pub struct Bits {
     pub lost: u64,
     /// Time that half of the packets of connections' first 20 kB waited, s.
     pub wait_first_s: Option<f64>,
-    /// Time that half of the packets beyond those 20 kB waited, s.
+    /// Time that half of the packets after connections' first 20 kB waited, s.
     pub wait_later_s: Option<f64>,
 }
 
@@ -101,7 +101,7 @@ pub struct Call {
     pub good: bool,
 }
 
-/// Packets of one user, in the order in which they crossed.
+/// Packets of one user, in the order in which the packets crossed.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct UserPackets {
     /// The user.
@@ -419,7 +419,7 @@ impl Builder<'_> {
 }
 
 impl Times {
-    /// Distribution of times, NaN for those without an end.
+    /// Makes the distribution of times; NaN stands for a time without an end.
     fn of(values: Vec<f64>) -> Self {
         let all = values.len();
         let mut sorted: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();

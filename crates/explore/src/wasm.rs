@@ -4,7 +4,7 @@
 use core::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-/// Question and, after [`answer`], its answer.
+/// Question and, after [`answer`], the answer to the question.
 static TEXT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Makes room for a question of `length` bytes, and says where.

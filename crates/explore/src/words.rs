@@ -34,7 +34,7 @@ pub(crate) fn words(settings: &Settings) -> Value {
     })
 }
 
-/// The link as the models know it, and what they leave out.
+/// The link in the form of the models, and the settings that the models leave out.
 fn link(s: &Settings) -> (Option<SharedLink>, Vec<&'static str>) {
     let mut left_out = Vec::new();
     let mut unless = |there: bool, says: &'static str| {
