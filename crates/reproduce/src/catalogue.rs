@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Suffix of the file that lists a paper's figures; the name of the paper's folder precedes it.
 const LIST: &str = ".figures.toml";
 
-/// A paper and its figures.
+/// A paper and the paper's figures.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
@@ -173,7 +173,7 @@ pub struct ChartSpec {
     pub paper: Vec<PaperLine>,
 }
 
-/// Points read from the paper, or worked out from its formulas.
+/// Points read from the paper, or worked out from the paper's formulas.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperLine {

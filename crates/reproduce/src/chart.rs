@@ -112,12 +112,12 @@ fn words(spec: &ChartSpec, plan: &RunPlan, points: &[Point]) -> Vec<String> {
     values.unwrap_or_default().iter().filter(there).cloned().collect()
 }
 
-/// Tells whether a chart shows the runs' figures, not their tables.
+/// Tells whether a chart shows the figures of runs, not the tables of runs.
 fn swept(spec: &ChartSpec) -> bool {
     matches!(spec.form, ChartForm::Sweep | ChartForm::Least)
 }
 
-/// A value of a chart before it is placed.
+/// A value of a chart before the value is placed.
 struct Point {
     facet: String,
     line: String,
@@ -264,7 +264,7 @@ fn in_order(spec: &ChartSpec, plan: &RunPlan, mut all: Vec<(Labels, f64)>) -> Ve
     all
 }
 
-/// A formula and its values at all points.
+/// A formula and the formula's values at all points.
 fn values(spec: &ChartSpec, text: &str, samples: &[Sample]) -> anyhow::Result<(Formula, Vec<(Labels, f64)>)> {
     let of_chart = || format!("chart '{}'", spec.title);
     let formula = Formula::parse(text).map_err(anyhow::Error::msg).with_context(of_chart)?;

@@ -12,7 +12,7 @@ use crate::chart::{ChartData, of_what};
 use crate::pages::{Made, Score, less, made, rows_judged, rows_of};
 use crate::section::{Effort, Section};
 
-/// Charts of a figure that are drawn, where it does not say which.
+/// Number of charts drawn of a figure that does not name its charts.
 const CHARTS: usize = 2;
 /// Points of a line at most: a picture is looked at, not zoomed into.
 const POINTS: usize = 240;
@@ -106,7 +106,7 @@ fn not_reproduced(paper: &Paper, sections: &[Made<'_>]) -> String {
     if parts.is_empty() { parts } else { format!("- **{}**\n{parts}", paper.short) }
 }
 
-/// The sentence a claim judges, or where it names none, the claim.
+/// The sentence that a claim judges; the claim itself if the claim names no sentence.
 fn sentence<'a>(sentence: &'a str, claim: &'a str) -> &'a str {
     if sentence.is_empty() { claim } else { sentence }
 }

@@ -57,7 +57,7 @@ fn ways(n: usize) -> Vec<Vec<usize>> {
     (0..all).map(|way| (0..n).map(|place| way / n.pow(place as u32) % n).collect()).collect()
 }
 
-/// `value` and what its bootstrap values, of so many seeds, leave open.
+/// The interval around `value` that bootstrap values of `seeds` seeds leave open.
 fn around(value: f64, values: &[f64], seeds: usize) -> Option<[f64; 2]> {
     let (count, n) = (values.len() as f64, seeds as f64);
     let mean = values.iter().sum::<f64>() / count;

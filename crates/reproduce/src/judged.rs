@@ -11,10 +11,10 @@ use crate::interval::interval;
 use crate::section::Effort;
 use crate::together::Together;
 
-/// Verdict on a claim, as a report gives it.
+/// Verdict on a claim, in the form of a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Rows of the list of experiments that it belongs to, as `B8`.
+    /// Rows of the list of experiments that the claim belongs to, as `B8`.
     pub rows: Vec<String>,
     /// Whether the claim must hold to the last digit the paper prints.
     pub exact: bool,
@@ -27,7 +27,7 @@ pub struct Judged {
     pub text: String,
     /// Source of the claim, as `TAQ, Fig. 8`, or `own`.
     pub source: String,
-    /// Value in the paper; empty if it gives no number.
+    /// Value in the paper; empty if the paper gives no number.
     pub paper: String,
     /// Formula that the claim computes.
     pub expr: String,
@@ -47,13 +47,13 @@ pub struct Judged {
     pub interval: Option<[f64; 2]>,
     /// Part of chance in the value.
     pub chance: Chance,
-    /// How many values there are.
+    /// Number of values.
     pub values: usize,
     /// Reason why the claim fails, or could not be judged.
     pub reason: String,
 }
 
-/// How much chance there is in a value, and what is known of it.
+/// Amount of chance in a value, and the knowledge of that amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Chance {
@@ -81,7 +81,7 @@ pub fn judged(figure: &Figure, size: Effort, plan: &RunPlan, report: &RunReport)
         .collect()
 }
 
-/// Runs of a figure, by which its claims are judged.
+/// Runs of a figure, by which the figure's claims are judged.
 struct Runs<'a> {
     figure: &'a Figure,
     size: Effort,
@@ -174,7 +174,7 @@ fn reason(claim: &Claim, outcome: ClaimOutcome, size: Effort) -> String {
     }
 }
 
-/// A verdict as people read it.
+/// A verdict in words for people.
 pub(crate) fn words_of(outcome: &str) -> &str {
     match outcome {
         "direction" => "direction only",

@@ -20,7 +20,7 @@ use crate::section::{Effort, Section};
 const SCRIPT: &str = include_str!("../../../web/report.js");
 const STYLE: &str = include_str!("../../../web/report.css");
 
-/// A figure and what came of it.
+/// A figure and the section of a report that was made of the figure.
 pub(crate) type Made<'a> = (&'a Figure, Section);
 
 /// Writes the page of each paper of which `out` holds sections, and the front page; gives the front page's path.
@@ -220,7 +220,7 @@ fn verdicts_key() -> Markup {
     }
 }
 
-/// How charts and tables are read: stands before the first of them.
+/// Instructions for reading charts and tables; stands before the first chart.
 fn reading() -> Markup {
     html! {
         details.reading open {
@@ -300,7 +300,7 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// JSON that cannot end the script it stands in.
+/// JSON of a chart that cannot end the script in which the JSON stands.
 fn embedded(chart: &crate::ChartData) -> String {
     serde_json::to_string(chart).unwrap_or_default().replace('<', "\\u003c")
 }
@@ -373,7 +373,7 @@ fn claim_row(c: &Judged, reasons: bool, common: &[&str]) -> Markup {
     }
 }
 
-/// How sure a value is: its interval, or why it has none.
+/// Certainty of a value: the value's interval, or the reason why there is no interval.
 fn sure(c: &Judged) -> String {
     match (c.chance, c.interval) {
         (Chance::None, _) => "exact, no draw".to_owned(),
@@ -401,7 +401,7 @@ fn unit(expr: &str) -> Option<&'static str> {
     units.all(|unit| unit == Some(first)).then_some(first)
 }
 
-/// A bound as people write it: an interval of one number is that number.
+/// A bound in the notation of people: an interval of one number is that number.
 fn bound(text: &str) -> String {
     match text.split_once("..") {
         Some((low, high)) if low == high => format!("== {low}"),
@@ -415,7 +415,7 @@ fn decimals(bound: &str) -> usize {
     numbers.filter_map(|n| Some(n.split_once('.')?.1.len())).max().unwrap_or(0)
 }
 
-/// Four digits, and no fewer decimals than what it is compared with.
+/// A number of four digits, with at least `least` decimals, those of the number compared with.
 fn short(x: f64, least: usize) -> String {
     if x == 0.0 {
         return "0".to_owned();

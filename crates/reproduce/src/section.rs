@@ -19,7 +19,7 @@ pub enum Effort {
     Least,
     /// Fewer seeds and shorter runs.
     Quick,
-    /// Sizes as the scenario files have them.
+    /// Sizes as given in the scenario files.
     Full,
 }
 
@@ -34,7 +34,7 @@ impl Effort {
         }
     }
 
-    /// Name of the folder for results of this size.
+    /// Name of the folder for results of the size.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Least => "least",
@@ -49,7 +49,7 @@ impl Effort {
 pub struct Section {
     /// Name of the figure in the catalogue.
     pub figure: String,
-    /// How much of it was run.
+    /// Size at which the figure was run.
     pub size: Effort,
     /// The program's version.
     pub version: String,
@@ -74,7 +74,7 @@ pub struct FilePart {
     pub file: String,
     /// Subject of the scenario, in a line.
     pub about: String,
-    /// The command that makes it again.
+    /// The command that makes the file's results again.
     pub command: String,
     /// Runs.
     pub runs: usize,
@@ -158,7 +158,7 @@ impl Section {
         section
     }
 
-    /// Reads the section of this size that an earlier run left in a figure's `folder`; `None` if there is none.
+    /// Reads the section of `size` that an earlier run left in a figure's `folder`; `None` if there is none.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -176,7 +176,7 @@ impl Section {
         folder.join(size.name()).join("section.json")
     }
 
-    /// Keeps it in a figure's `folder`.
+    /// Keeps the section in a figure's `folder`.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -192,7 +192,7 @@ impl Section {
             .with_context(|| format!("writing {}", file.display()))
     }
 
-    /// Writes all its charts' points as CSV.
+    /// Writes the points of all charts of the section as CSV.
     ///
     /// # Errors
     /// A file that cannot be written.

@@ -8,16 +8,16 @@ use crate::cache::Cache;
 use crate::catalogue::{Figure, Paper};
 use crate::section::{Done, Effort, Section};
 
-/// A figure with its plans, all read and checked before any runs.
+/// A figure with the figure's plans, all read and checked before any runs.
 #[derive(Debug)]
 pub struct Work<'a> {
     /// Paper that the figure belongs to.
     pub paper: &'a Paper,
     /// Figure to make.
     pub figure: &'a Figure,
-    /// How much of it is to be run.
+    /// Size at which the figure is to be run.
     pub size: Effort,
-    /// Scenario files of the figure, each with its plan.
+    /// Scenario files of the figure, each file with its plan.
     pub plans: Vec<(&'a str, RunPlan)>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Work<'a> {
         Ok(Self { paper, figure, size, plans: figure.files.iter().map(plan).collect::<Result<_, _>>()? })
     }
 
-    /// Makes it below `out`: `run` does a plan in a folder, and what comes of all of them is kept there.
+    /// Makes the figure below `out`: `run` does a plan in a folder, and the results of all plans are kept there.
     ///
     /// # Errors
     /// Those of `run`, as they are; a file that cannot be written.
@@ -61,7 +61,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Runs of different sizes are not mixed: each resumes its own.
+/// Folder of the runs of a file. Runs of different sizes are not mixed: each size resumes its own.
 fn runs_of(folder: &Path, file: &str, size: Effort) -> PathBuf {
     folder.join(size.name()).join(file.trim_end_matches(".toml"))
 }

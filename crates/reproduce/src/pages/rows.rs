@@ -50,12 +50,12 @@ impl Score {
         score
     }
 
-    /// Counts the verdicts on those of `claims` that have this reading.
+    /// Counts the verdicts on the claims of `claims` with the reading given.
     pub fn of_reading<'a>(claims: impl IntoIterator<Item = &'a Judged>, reading: Reading) -> Self {
         Self::of(claims.into_iter().filter(|c| c.reading == reading.word()))
     }
 
-    /// Counts the verdicts on a paper's claims that have this reading.
+    /// Counts the verdicts on a paper's claims with the reading given.
     pub(crate) fn of_paper(sections: &[Made<'_>], reading: Reading) -> Self {
         Self::of_reading(sections.iter().flat_map(|(_, s)| &s.claims), reading)
     }
@@ -94,12 +94,12 @@ pub(crate) fn rows_judged(rows: &[Row<'_>]) -> String {
     if elsewhere > 0 { format!("{told} ({elsewhere} elsewhere)") } else { told }
 }
 
-/// A row of the list of experiments and what came of it.
+/// A row of the list of experiments and the row's verdicts.
 pub(crate) struct Row<'a> {
     pub(super) name: &'a str,
     /// Whether the row must hold to the last digit.
     pub(super) exact: bool,
-    /// Figure in which the row is run, if it is.
+    /// Figure in which the row is run; `None` if the row is not run.
     pub(super) figure: Option<&'a Figure>,
     /// Text of the row, where the figure's title already stands with another row; `None` where the title tells it.
     pub(super) title: Option<&'a str>,
