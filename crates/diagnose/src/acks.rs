@@ -28,13 +28,13 @@ pub(crate) struct Acks {
 }
 
 impl Acks {
-    /// An ACK passes.
+    /// Takes note of an ACK that passes at `at`.
     pub(crate) fn passes(&mut self, at: Instant) {
         self.times[self.seen % ACKS] = at;
         self.seen += 1;
     }
 
-    /// How many have passed.
+    /// Number of ACKs that have passed.
     pub(crate) fn seen(&self) -> usize {
         self.seen
     }

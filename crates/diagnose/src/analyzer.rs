@@ -112,12 +112,12 @@ impl Late {
     }
 }
 
-/// How many clocks have which rate.
+/// Number of clocks of each rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rates([u64; 3]);
 
 impl Rates {
-    /// The rate of nearly all.
+    /// The rate of nearly all clocks, as a place in the list of rates.
     fn usual(self) -> Option<usize> {
         let all: u64 = self.0.iter().sum();
         self.0.iter().position(|n| *n >= CLOCKS && *n * 20 >= all * CLOCKS_OF_20)
@@ -146,7 +146,7 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// Makes an analyzer with these bounds.
+    /// Makes an analyzer with the bounds `limits`.
     #[must_use]
     pub fn new(limits: AnalyzerLimits) -> Self {
         let limits = AnalyzerLimits { connections: limits.connections.max(8), ..limits };
@@ -167,8 +167,8 @@ impl Analyzer {
         }
     }
 
-    /// Keeps the evidence and the deciding rows of verdicts about this frame: they are in [`FlowReport::whys`]. Counts
-    /// for connections that begin later.
+    /// Keeps the evidence and the deciding rows of verdicts about `frame`, for [`FlowReport::whys`]. Counts for
+    /// connections that begin later.
     pub fn ask_why(&mut self, frame: u64) {
         self.asked = Some(frame);
     }
@@ -253,7 +253,7 @@ impl Analyzer {
         self.give_up(done);
     }
 
-    /// An eighth of the connections, those silent for longest.
+    /// Evicts an eighth of the connections, those silent for longest.
     fn evict(&mut self) {
         let of = |(place, c): (u32, &Connection)| (c.last, c.key.min(c.key.reverse()), place);
         let mut all: Vec<(Instant, FlowKey, u32)> = self.connections.iter().map(of).collect();
@@ -298,7 +298,7 @@ impl Analyzer {
         self.evicted
     }
 
-    /// Connections that were seen, those that are over included.
+    /// Number of connections seen so far, ended connections included.
     #[must_use]
     pub fn begun(&self) -> u64 {
         self.begun

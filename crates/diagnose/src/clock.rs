@@ -11,7 +11,7 @@ use crate::tolerances::{DRIFT, RATE_FITS, RATE_PACKETS, RATE_SPAN, RATES};
 pub(crate) struct Clock {
     first: Option<(Instant, u32)>,
     packets: u32,
-    /// The place in [`RATES`] of its ticks in a second, if that is known.
+    /// Place in [`RATES`] of the clock's ticks per second, if the rate is known.
     rate: Option<usize>,
     /// Rate of other senders like it, as a place in [`RATES`], if that is known.
     usual: Option<usize>,
@@ -48,7 +48,7 @@ impl Least {
 }
 
 impl Clock {
-    /// A packet with this TSval passes.
+    /// Takes note of a packet of the sender with TSval `tsval`.
     pub(crate) fn tick(&mut self, now: Instant, tsval: u32) {
         let Some((first, start)) = self.first else {
             self.first = Some((now, tsval));
@@ -81,7 +81,7 @@ impl Clock {
         rate
     }
 
-    /// Clocks of others like it have this rate.
+    /// Assumes that the clock has `usual`, the rate of other senders' clocks of the same kind.
     pub(crate) fn assume(&mut self, usual: Option<usize>) {
         if self.usual != usual {
             self.usual = usual;
@@ -117,7 +117,7 @@ impl Clock {
         self.reckon();
     }
 
-    /// Places of the rates that it may have.
+    /// Places in [`RATES`] of the rates that the clock may have.
     fn rates(&self) -> core::ops::Range<usize> {
         self.rate.map_or(0..RATES.len(), |at| at..at + 1)
     }

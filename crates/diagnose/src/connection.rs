@@ -13,7 +13,7 @@ use crate::timing::Around;
 use crate::tolerances::OPEN_ANSWER;
 use crate::why::{Asked, Why};
 
-/// The handshake, as far as it was seen.
+/// The handshake of a connection, as seen in the capture.
 #[derive(Clone, Copy, Debug, Default)]
 struct Handshake {
     /// The first SYN and the first SYN-ACK: when, and in which frame.
@@ -22,9 +22,9 @@ struct Handshake {
     /// How often each was seen again.
     syns_again: u32,
     syn_acks_again: u32,
-    /// The frame of the latest of them.
+    /// The frame of the latest SYN or SYN-ACK.
     latest: u64,
-    /// When a SYN, and when a SYN-ACK was seen last, and its timestamp.
+    /// Time and timestamp of the latest SYN, and of the latest SYN-ACK.
     last: [(Instant, u32); 2],
     /// Timestamps of the first SYNs.
     stamps: [Option<u32>; 8],
@@ -46,7 +46,7 @@ impl Handshake {
     }
 }
 
-/// A silence in which nothing was under way, and how it was judged.
+/// A silence in which nothing was under way, and the verdict on the silence.
 struct Quiet {
     stall: Stall,
     evidence: QuietEvidence,
@@ -56,7 +56,7 @@ struct Quiet {
 /// Connection with its ends as senders, its handshake, and the silences in which nothing is under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    /// Counted from 0 by their first packets.
+    /// Number of the connection, counted from 0 by the connections' first packets.
     pub(crate) number: u64,
     /// Place of the next connection of the same bucket.
     pub(crate) chain: u32,
@@ -373,7 +373,7 @@ impl Connection {
         self.senders[usize::from(by)].keep_asked(stall, || Why::handshake(now, by, &evidence, row));
     }
 
-    /// Ends the connection: nothing more is seen of it.
+    /// Ends the connection: no more packets of the connection are seen.
     pub(crate) fn finish(&mut self, now: Instant, frame: u64) {
         if !self.handshake.over {
             self.handshake.over = true;

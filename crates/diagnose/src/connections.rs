@@ -61,7 +61,7 @@ impl Connections {
         self.slab.remove(place)
     }
 
-    /// All, with their places.
+    /// All connections, each with its place.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Connection)> {
         (0..self.slab.places() as u32).filter_map(|place| Some((place, self.slab.get(place)?)))
     }

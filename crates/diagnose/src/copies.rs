@@ -40,7 +40,7 @@ struct Slot {
 pub struct Copies {
     slots: Box<[Slot]>,
     left_out: u64,
-    /// Packets until the next look, or those that are still looked at.
+    /// Whether packets are looked at now; `left` counts the packets until that changes.
     looks: bool,
     left: u32,
     /// Segments with data, SYN or FIN, and copies of such at one place and at once.
@@ -108,7 +108,7 @@ impl Copies {
         };
     }
 
-    /// Tells whether this packet is a copy of one that has passed.
+    /// Tells whether `packet` is a copy of a packet that has passed.
     #[inline]
     pub fn is_copy(&mut self, packet: &Captured) -> bool {
         let Some(tcp) = &packet.header.tcp else { return false };

@@ -15,7 +15,7 @@ pub struct Counts {
     pub again: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
-    /// Of them, those whose packet was not seen.
+    /// Timeouts whose packet was not seen, a part of `timeouts`.
     pub timeouts_inferred: u64,
     /// Fast retransmits, one for each recovery.
     pub fast_retransmits: u64,
@@ -25,7 +25,7 @@ pub struct Counts {
     pub after_timeout: u64,
     /// Tail-loss probes.
     pub probes: u64,
-    /// SYNs and their answers sent again.
+    /// Number of SYNs and SYN-ACKs sent again.
     pub handshake: u64,
     /// Sent again for no reason that we can tell.
     pub unknown: u64,

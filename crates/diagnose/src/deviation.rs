@@ -11,12 +11,12 @@ use crate::tolerances::LEAST_RTO;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deviation {
     srtt: Duration,
-    /// Four mean deviations, and the most of them in this round trip.
+    /// Four times the mean deviation, and the greatest such value in the present round trip.
     mean: Duration,
     most: Duration,
     /// Part of the timeout beyond the smoothed round trip.
     pub(crate) four: Duration,
-    /// The round trip ends when this is acknowledged.
+    /// Sequence number whose acknowledgment ends the round trip.
     until: SeqNum,
 }
 

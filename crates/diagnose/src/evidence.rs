@@ -44,13 +44,13 @@ impl Age {
         Self(self.0.saturating_add(more.as_nanos().cast_signed()))
     }
 
-    /// Says whether it is at least this old.
+    /// Says whether the age is at least `age`.
     #[must_use]
     pub const fn at_least(self, age: Duration) -> bool {
         self.0 >= age.as_nanos().cast_signed()
     }
 
-    /// Says whether it is at most this old.
+    /// Says whether the age is at most `age`.
     #[must_use]
     pub const fn at_most(self, age: Duration) -> bool {
         self.0 <= age.as_nanos().cast_signed()
@@ -68,7 +68,7 @@ pub struct SegmentEvidence {
     pub hole: bool,
     /// Times that the segment was seen before.
     pub copies: Option<u8>,
-    /// Whether a segment that was sent after the latest copy of this one has arrived (RFC 8985, section 6.2).
+    /// Whether a segment that was sent after the latest copy of the segment has arrived (RFC 8985, section 6.2).
     pub overtaken: bool,
     /// Whether a repair of the segment since the timeout was overtaken, so it was lost as well. After a timeout only.
     pub repair_lost: bool,
@@ -82,7 +82,7 @@ pub struct SegmentEvidence {
 pub struct TimerEvidence {
     /// Time from the timer's restart until the segment was sent.
     pub waited: Duration,
-    /// RTO without back-off, as the round trips make it (RFC 6298).
+    /// RTO without back-off, computed from the round trips (RFC 6298).
     pub rto: Duration,
     /// The least RTO by Linux's deviation and by RFC 6298's; `None` where the capture is not at the sender.
     pub rto_least: Option<Duration>,
@@ -107,9 +107,9 @@ pub struct TimerEvidence {
 /// The first and the latest ACK that told of any segment behind a gap: their times, or their ages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hints<T> {
-    /// The first of them.
+    /// The first ACK that told of a segment behind a gap.
     pub first: T,
-    /// The latest of them.
+    /// The latest ACK that told of a segment behind a gap.
     pub latest: T,
 }
 
@@ -135,17 +135,17 @@ pub struct AckEvidence {
     pub latest: Option<Duration>,
     /// Time since the latest ACK passed that the sender can have reacted to.
     pub reacted: Option<Duration>,
-    /// Time since an ACK reached the sender, reckoned from its passing here.
+    /// Time since an ACK reached the sender, reckoned from the ACK's passing here.
     pub reached: Option<Duration>,
     /// Time since the sender heard the timestamp that the segment echoes (RFC 7323, section 4.3).
     pub echoed: Option<Duration>,
-    /// Time from an ACK's passing here until the data that it releases passes here.
+    /// Time from an ACK's passing here until the data released by the ACK passes here.
     pub react: Duration,
     /// Least value of `react`; `None` where only the mean is kept.
     pub react_least: Option<Duration>,
 }
 
-/// How the sender behaves, and what is known of the place of capture.
+/// Evidence about the behaviour of the sender, and about the place of capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderEvidence {
     /// Least round trip between capture and sender, where the capture is so near that all of its segments are seen.
@@ -156,9 +156,10 @@ pub struct SenderEvidence {
     pub stamps: bool,
     /// Whether the sender spreads the data that an ACK releases.
     pub paces: bool,
-    /// Whether senders like it do not probe tails, as other connections show.
+    /// Whether senders of the same kind do not probe tails, as other connections show.
     pub plain: bool,
-    /// Packets get lost between senders like it and the capture, as other connections show; `None`: none was asked.
+    /// Whether packets get lost between senders of the same kind and the capture, as other connections show; `None`:
+    /// none was asked.
     pub losses: Option<bool>,
     /// Whether any ACK restarts the sender's timer, as other connections show, and losses hide when.
     pub rearms: bool,
@@ -167,7 +168,7 @@ pub struct SenderEvidence {
 /// Event that started a sender's timer anew in a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// No event: the timer goes on from where it was.
+    /// No event: the timer goes on without a restart.
     Nothing,
     /// Acknowledgments have told of a loss.
     Fast,
@@ -178,7 +179,7 @@ pub enum First {
 /// Events that fit a silence best by the sender's own clock, where its timestamps tell that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEvidence {
-    /// Time from the timer's restart until it, or a probe, was due.
+    /// Time from the timer's restart until the timer, or a probe, was due.
     pub due: Duration,
     /// Event that came first; [`First::Nothing`] outside of [`SenderState::Open`], where it does not matter.
     pub first: First,
@@ -195,7 +196,7 @@ pub struct RepairEvidence {
     pub segment: SegmentEvidence,
     /// Timers of the sender.
     pub timer: TimerEvidence,
-    /// Acknowledgments that it had.
+    /// Acknowledgments that the sender had.
     pub acks: AckEvidence,
     /// Behaviour of the sender.
     pub sender: SenderEvidence,
@@ -222,7 +223,7 @@ pub struct SilenceEvidence {
     pub inferred: bool,
     /// Whether a segment that was sent again had not been seen here.
     pub hidden: bool,
-    /// Whether an acknowledgment without data ended it: it would say that a copy was needless (RFC 2883).
+    /// Whether an acknowledgment without data ended the silence: it would say that a copy was needless (RFC 2883).
     pub bare_ack: bool,
     /// The ACK's timestamp echoes one of the repairs, and not what was sent before (RFC 3522); `None` without
     /// timestamps.
@@ -245,14 +246,14 @@ pub struct SilenceEvidence {
     pub mss: u32,
     /// The last byte under way was acknowledged, and the sender sent no more at once; `None` as long as that is open.
     pub ended: Option<bool>,
-    /// Whether the silence is judged while it lasts: nothing that follows will be looked at.
+    /// Whether the silence is judged while it lasts: no later packets will be looked at.
     pub live: bool,
-    /// Data on its way from the sender ended the silence, so a wait was before here; false: an acknowledgment did.
-    /// `None` if it has not ended.
+    /// Whether data from the sender ended the silence, which means a wait before here; false: an acknowledgment did.
+    /// `None` if the silence has not ended.
     pub by_data: Option<bool>,
     /// Length of the silence.
     pub length: Duration,
-    /// Wait before here of the packet that ended it, by its sender's clock, or of others just before.
+    /// Wait before here of the packet that ended the silence, by its sender's clock, or of other packets just before.
     pub queue: Option<Duration>,
     /// Packets of other connections meanwhile, in the direction of what ended it.
     pub others: Option<Others>,
@@ -278,11 +279,11 @@ pub struct QuietEvidence {
     pub opener: bool,
     /// Whether the other end has sent data since: this is an answer, and else the rest of one.
     pub answer: bool,
-    /// Whether the question has been acknowledged, so it had come.
+    /// Whether the question has been acknowledged, and so has reached the other end.
     pub asked_came: bool,
     /// The receiver's window.
     pub window: OfferedWindow,
-    /// Whether the capture is so near to the sender that all it sends is seen.
+    /// Whether the capture is so near to the sender that every packet of the sender is seen.
     pub at_sender: bool,
     /// Length of the silence, without the sender's half of the round trip.
     pub length: Duration,
@@ -328,7 +329,7 @@ pub struct DatagramEvidence {
     pub asks: bool,
     /// Whether the server's last datagram was as full as any: there was more to come.
     pub more: bool,
-    /// Whether the capture is so near to the server that all it sends is seen.
+    /// Whether the capture is so near to the server that every packet of the server is seen.
     pub at_server: bool,
     /// Length of the silence.
     pub length: Duration,
@@ -356,7 +357,7 @@ pub struct HandshakeEvidence {
 }
 
 impl RepairEvidence {
-    /// The timer with its back-off.
+    /// Length of the sender's timer, back-off included.
     #[must_use]
     pub fn timer(&self) -> Duration {
         self.timer.rto * u64::from(self.timer.factor)
@@ -392,7 +393,7 @@ impl Origin {
 pub struct Item {
     /// Name, as in [`RepairEvidence`] and [`SilenceEvidence`].
     pub name: &'static str,
-    /// Value with its unit.
+    /// Value of the number, with the unit.
     pub value: String,
     /// Place where the number was seen.
     pub origin: Origin,
@@ -435,7 +436,7 @@ impl fmt::Display for Age {
 }
 
 impl RepairEvidence {
-    /// All numbers, in the order in which the table asks for them.
+    /// All numbers, in the order in which the table asks for the numbers.
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         use Origin::{Capture, Others, Sender};
@@ -505,7 +506,7 @@ impl Items {
 }
 
 impl QuietEvidence {
-    /// All numbers, in the order in which the table asks for them.
+    /// All numbers, in the order in which the table asks for the numbers.
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         use Origin::{Capture, Others, Sender};
@@ -530,7 +531,7 @@ impl QuietEvidence {
 }
 
 impl HandshakeEvidence {
-    /// All numbers, in the order in which the table asks for them.
+    /// All numbers, in the order in which the table asks for the numbers.
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         use Origin::{Capture, Others, Sender};
@@ -546,7 +547,7 @@ impl HandshakeEvidence {
 }
 
 impl SilenceEvidence {
-    /// All numbers, in the order in which the table asks for them.
+    /// All numbers, in the order in which the table asks for the numbers.
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         use Origin::{Capture, Sender};

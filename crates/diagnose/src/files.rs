@@ -26,28 +26,28 @@ const TOO_LATE: usize = 64;
 const BEGINNING: usize = 1 << 14;
 /// Packets that may be held back where a file is written out of order: seconds of a busy link.
 const MOST_HELD: usize = 1 << 17;
-/// Packets behind a step of the times by which it is judged.
+/// Packets behind a step of the times by which the step is judged.
 const BEHIND: usize = 256;
-/// Frames at one time from which on it is said that a file has no times.
+/// Frames with one time from which on a file is reported to have no times.
 const AT_ONE_TIME: u64 = 10;
 
 /// A file being read.
 struct Input {
     name: String,
     reader: Reader<Box<dyn Read>>,
-    /// Packets of the beginning, with their times.
+    /// Packets of the file's beginning, with the packets' times.
     beginning: VecDeque<Captured>,
     /// Whether the beginning is being read.
     begins: bool,
-    /// Packets read ahead, whose times are still those of the file.
+    /// Packets read ahead, whose times are still the times of the file.
     ahead: VecDeque<Captured>,
     clock: Clock,
     /// Stamp that counts as the beginning, and time from the beginning of the earliest file to that.
     origin: i64,
     offset: i64,
-    /// Time of the latest packet, for those without.
+    /// Time of the latest packet, for packets without a time.
     now: i64,
-    /// Time from the first of all files to the first stamp of this one.
+    /// Time from the beginning of the first file to the first stamp of the file, nanoseconds.
     since: i64,
     order: Ordered<usize>,
     slots: Vec<Captured>,
@@ -59,7 +59,7 @@ struct Input {
     cut: Option<String>,
     /// Offset of the clock from that of the first file.
     differs: Option<Offset>,
-    /// Mark that tells places of this file from those of others.
+    /// Mark that tells places of the file from places of other files.
     mark: u32,
 }
 
@@ -82,7 +82,7 @@ impl Inputs {
         Self::opened(paths, true)
     }
 
-    /// Opens them as they are on the link: packets of tunnels stay those that carry others, and fragments stay apart.
+    /// Opens files as they are on the link: packets of tunnels stay those that carry others, and fragments stay apart.
     ///
     /// # Errors
     /// As of [`Inputs::open`].
@@ -90,7 +90,7 @@ impl Inputs {
         Self::opened(paths, false)
     }
 
-    /// Reads these files, compressed or not, by their names.
+    /// Reads files, compressed or not, by the files' names.
     ///
     /// # Errors
     /// A file that is no capture, with its name.
@@ -282,7 +282,7 @@ impl Input {
         self.order.hold((most * 2).min(MOST_HELD));
     }
 
-    /// Reads a packet into a slot, with the time that the file gives it.
+    /// Reads a packet into a slot, with the time that the file gives the packet.
     #[inline]
     fn raw(&mut self, place: usize) -> bool {
         let slot = &mut self.slots[place];

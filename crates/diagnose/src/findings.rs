@@ -23,13 +23,13 @@ pub enum Cause {
     WaitsTurn,
     /// Packets waited in a queue before the point of capture.
     QueueBefore,
-    /// Packets, or their acknowledgments, waited in a queue behind it.
+    /// Packets, or the acknowledgments of packets, waited in a queue behind the point of capture.
     QueueBehind,
     /// The application that asks had nothing to ask. Nobody waited for the network.
     ClientIdle,
     /// The receiver had closed its window.
     ZeroWindow,
-    /// A SYN or its answer was lost.
+    /// A SYN or a SYN-ACK was lost.
     HandshakeLost,
     /// A repair was lost again.
     DoubleRetransmission,
@@ -147,14 +147,14 @@ pub enum Repair {
     Recovery,
     /// A tail-loss probe (RFC 8985, section 7).
     Probe,
-    /// A SYN or its answer again.
+    /// A SYN or a SYN-ACK was sent again.
     Handshake,
     /// No reason that we can tell of.
     Unknown,
 }
 
 impl Repair {
-    /// Rank of the reason: of several in one stall, the highest names it.
+    /// Rank of the reason: the reason of the highest rank names a stall with several.
     #[must_use]
     pub const fn rank(self) -> u8 {
         match self {
@@ -176,9 +176,9 @@ pub enum Place {
     /// No packet was lost, or we cannot know.
     #[default]
     Unknown,
-    /// Between the sender and the capture: they were never seen.
+    /// Packets were lost between the sender and the capture, and never seen.
     Before,
-    /// Between the capture and the receiver: they were seen.
+    /// Packets were lost between the capture and the receiver, after they were seen.
     Behind,
     /// Packets were lost both before the capture and behind it.
     Both,
@@ -221,13 +221,13 @@ impl Certainty {
     }
 }
 
-/// A sender sent something again, or its timer must have expired.
+/// A repair: a sender sent something again, or the sender's timer must have expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// When, at the point of capture.
+    /// Time of the event at the point of capture.
     #[serde(rename = "at_s", serialize_with = "seconds")]
     pub at: Instant,
-    /// The frame that shows it.
+    /// Number of the frame that shows the event.
     pub frame: u64,
     /// End that sent the packet: 0 for the end that opened the connection.
     pub by: u8,
@@ -237,7 +237,7 @@ pub struct Event {
     pub inferred: bool,
     /// Certainty of the verdict.
     pub certainty: Certainty,
-    /// Where what it repairs was lost.
+    /// Place where the data that the event repairs was lost.
     pub lost: Place,
     /// Whether the receiver had the data already (DSACK, timestamps, or an ACK that came too soon).
     pub spurious: bool,
@@ -249,7 +249,7 @@ pub struct Stall {
     /// Time of the last progress before the stall.
     #[serde(rename = "from_s", serialize_with = "seconds")]
     pub from: Instant,
-    /// The progress that ended it, or the end of what was seen.
+    /// The progress that ended the stall, or the end of the capture.
     #[serde(rename = "to_s", serialize_with = "seconds")]
     pub to: Instant,
     /// End whose data stood still: 0 for the end that opened the connection.
@@ -262,13 +262,13 @@ pub struct Stall {
     pub timeouts: u32,
     /// The factor on the RTO at the end.
     pub backoff: u32,
-    /// Segments under way when it began.
+    /// Segments under way when the stall began.
     pub outstanding: u32,
     /// Where packets were lost.
     pub lost: Place,
     /// How sure the cause is.
     pub certainty: Certainty,
-    /// The frames that show it: the last progress, what was sent again (at most six), and what ended it.
+    /// The frames that show the stall: the last progress, what was sent again (at most six), and what ended the stall.
     pub frames: Frames,
     /// Whether the stall was over before the capture or the connection ended.
     pub ended: bool,
@@ -299,9 +299,9 @@ pub enum QuicCause {
     NoAnswer,
     /// Packets waited their turn in a queue that serves flows in turn.
     WaitsTurn,
-    /// Packets waited in a queue on their way.
+    /// Packets waited in a queue on the way.
     Queue,
-    /// The client had asked, and the server took its time.
+    /// The client had asked, and the server took a long time to answer.
     DataUnavailable,
     /// The client had nothing to ask.
     ClientIdle,
@@ -350,7 +350,7 @@ impl QuicCause {
     }
 }
 
-/// One end of a connection and its port.
+/// One end of a connection, by address and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct End {
     /// Address of the end.

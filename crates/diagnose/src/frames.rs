@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The last progress, six repairs, and what ended it.
+/// Most frames of a stall: the last progress, six repairs, and the frame that ended the stall.
 const MOST: usize = 8;
 
 /// Numbers of at most eight frames, in the order in which they passed. Further ones are left out, and those that are
@@ -22,7 +22,7 @@ impl Frames {
         self.count = 0;
     }
 
-    /// Adds one, unless it is the one that came before.
+    /// Adds a frame, unless the frame is the one added last.
     pub(crate) fn push(&mut self, frame: u64) {
         if self.count == 0 {
             (self.first, self.count) = ([frame as u32, (frame >> 32) as u32], 1);
@@ -47,7 +47,7 @@ impl Frames {
         self.count == 0
     }
 
-    /// All frames, in the order in which they passed.
+    /// All frames, in the order in which the frames passed.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.len()).map(|at| match at.checked_sub(1) {
             Some(other) => origin(self.first).wrapping_add_signed(self.others[other].into()),

@@ -27,12 +27,12 @@ pub const DUPTHRESH: u32 = 3;
 /// Retransmissions of one segment after which a sender doubts its path (RFC 1122, section 4.2.3.5: R1).
 pub const R1: u32 = 3;
 
-/// A row: if `when` holds of the evidence, `then` is said of it.
+/// A row of a table: the verdict is `then` if `when` holds of the evidence.
 #[derive(Debug)]
 pub struct JudgeRow<E: 'static, V: 'static> {
-    /// Name, unique in its table.
+    /// Name of the row, unique in the row's table.
     pub name: &'static str,
-    /// Paper, RFC or observation that it rests on.
+    /// Paper, RFC or observation that the row rests on.
     pub source: &'static str,
     when: fn(&E) -> bool,
     /// Verdict.
@@ -47,7 +47,7 @@ pub type CauseRow = JudgeRow<SilenceEvidence, (Cause, Sure)>;
 pub type QuietRow = JudgeRow<QuietEvidence, (Cause, Certainty)>;
 /// A row about silences of QUIC.
 pub type DatagramRow = JudgeRow<DatagramEvidence, (QuicCause, Certainty)>;
-/// A row about handshakes: what it was, where, and how sure that is.
+/// A row about handshakes: the cause, the place of the loss, and the certainty of both.
 pub type HandshakeRow = JudgeRow<HandshakeEvidence, (Cause, Place, Certainty)>;
 
 /// How sure a cause is.
@@ -55,7 +55,7 @@ pub type HandshakeRow = JudgeRow<HandshakeEvidence, (Cause, Place, Certainty)>;
 pub enum Sure {
     /// Certainty whatever was seen of the repairs.
     Always(Certainty),
-    /// Certainty if all repairs were seen; else it is possible.
+    /// Certainty if all repairs were seen; else the cause is possible.
     IfSeen(Certainty),
 }
 
@@ -68,7 +68,7 @@ const fn row<E, V>(
     JudgeRow { name, source, when, then }
 }
 
-/// Finds what made the sender send this again.
+/// Finds the reason for which the sender sent a segment again.
 #[must_use]
 pub fn judge_repair(e: &RepairEvidence) -> &'static RepairRow {
     first(&REPAIRS, e)
@@ -77,7 +77,7 @@ pub fn judge_repair(e: &RepairEvidence) -> &'static RepairRow {
 /// Rows at the head of [`REPAIRS`] that ask neither for the sender's clock nor for the times of several ACKs.
 const EARLY_ROWS: usize = 17;
 
-/// Finds the row among those behind the first [`EARLY_ROWS`].
+/// Finds the row among the rows behind the first [`EARLY_ROWS`].
 pub(crate) fn judge_late(e: &RepairEvidence) -> &'static RepairRow {
     first(&REPAIRS[EARLY_ROWS..], e)
 }
@@ -145,7 +145,7 @@ const FAST: &str = "RFC 5681, section 3.2; RFC 6675, section 5";
 const ECHO: &str = "RFC 7323, section 4.3: its timestamp echoes what it has just heard";
 const LINUX: &str = "Linux: tcp_rearm_rto and tcp_xmit_retransmit_queue";
 
-/// Rows from evidence about a retransmission to what made it.
+/// Rows from evidence about a retransmission to the reason of the retransmission.
 pub static REPAIRS: [RepairRow; 48] = [
     // The latest timeout was just before: its timer runs twice as long now.
     row("after timeout", LIMITED, |e| !near(e) && just_expired(e), (AfterTimeout, Certain)),
@@ -675,7 +675,7 @@ pub static DATAGRAMS: [DatagramRow; 21] = [
     row("nothing tells why a datagram is late", "none", |_| true, (QuicCause::Unknown, Possible)),
 ];
 
-/// Whether the sender's log has an expiry of its timer.
+/// Whether the sender's log has an expiry of the sender's timer.
 fn timed_out(e: &DatagramEvidence) -> bool {
     e.sender.is_some_and(|s| s.timeouts > 0)
 }
@@ -735,7 +735,7 @@ fn sent_late(e: &QuietEvidence) -> bool {
     e.sent_after.is_some() && !sent_soon(e)
 }
 
-/// Segments under way; those that were not seen, the window tells.
+/// Segments under way: those seen, or as many as the window tells if that is more.
 fn under_way(e: &SilenceEvidence) -> u32 {
     e.outstanding.max(e.flight.unwrap_or(0))
 }
@@ -851,7 +851,7 @@ fn rearmed(e: &RepairEvidence) -> bool {
     sees && e.acks.latest.is_some_and(|latest| latest < least) && off >= timer / OFF_AT_SENDER
 }
 
-/// Whether an ACK has reached it just before, by its clock.
+/// Whether an ACK has reached the sender just before, by the sender's clock.
 fn just_heard(e: &RepairEvidence) -> bool {
     e.acks.reached.is_some_and(|reached| reached <= TICK)
 }
@@ -888,7 +888,7 @@ fn waits(e: &RepairEvidence) -> bool {
     waits_for_timer(e.timer.waited, e.timer.srtt)
 }
 
-/// A silence of this length is long enough for the timer.
+/// Tells whether a silence of length `waited` is long enough for the timer.
 pub(crate) fn waits_for_timer(waited: Duration, srtt: Option<Duration>) -> bool {
     waited >= LEAST_WAIT.max(TRIP.of(srtt.unwrap_or(LEAST_WAIT)))
 }
@@ -904,17 +904,17 @@ fn timer_in_recovery(e: &RepairEvidence) -> bool {
     waits(e) && (again || (e.timer.waited >= NEARLY.of(e.timer.rto) && !near(e)))
 }
 
-/// The least time within which it reacts.
+/// The least time within which the sender reacts.
 fn soonest(e: &RepairEvidence) -> Duration {
     if near(e) { Duration::ZERO } else { SOONEST.of(e.acks.react_least.unwrap_or_default()) }
 }
 
-/// How much later than its half of the round trip the sender may react.
+/// Time by which the sender may react later than the sender's half of the round trip.
 pub(crate) fn slack(by_clock: bool, guess: Duration) -> Duration {
     if by_clock { ANSWER } else { guess.max(LATE_LEAST).min(LATE_MOST) }
 }
 
-/// Whether an ACK passed to which the sender reacts with this segment.
+/// Whether an ACK passed to which the sender reacts with the segment.
 fn by_ack(e: &RepairEvidence) -> bool {
     let most = e.acks.react + slack(clock(e), e.acks.react / 2);
     e.acks.reacted.is_some_and(|reacted| reacted <= most)

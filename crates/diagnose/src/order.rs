@@ -40,7 +40,7 @@ pub struct Ordered<T> {
     late: BinaryHeap<Reverse<Held<T>>>,
     most: usize,
     nth: u64,
-    /// Latest time of those that came, and of those that were given.
+    /// Latest time of the packets that came, and of the packets that were given.
     latest: Instant,
     given: Instant,
     moved: u64,
@@ -63,7 +63,7 @@ impl<T> Ordered<T> {
         }
     }
 
-    /// Holds back this many packets from now on, if it held fewer.
+    /// Holds back `most` packets from now on, or as many as before if that is more.
     pub fn hold(&mut self, most: usize) {
         self.most = self.most.max(most);
     }
@@ -104,7 +104,7 @@ impl<T> Ordered<T> {
         Some((self.given, packet))
     }
 
-    /// Packets that are held, those in order before those that came late.
+    /// Packets held back, those in order before those that came late.
     pub fn held(&self) -> impl Iterator<Item = &T> {
         self.queue.iter().map(|h| &h.packet).chain(self.late.iter().map(|Reverse(h)| &h.packet))
     }

@@ -17,11 +17,11 @@ pub(crate) struct Segment {
     pub(crate) last: Instant,
     /// Time at which that copy was sent (see [`Seen`]).
     pub(crate) sent: Instant,
-    /// The frame in which it was last seen.
+    /// The frame in which the segment was last seen.
     pub(crate) frame: u64,
     /// Number of copies seen. Zero for a hole.
     pub(crate) seen: u8,
-    /// Whether the receiver said that it has it.
+    /// Whether the receiver has reported the segment as received.
     pub(crate) sacked: bool,
 }
 
@@ -30,22 +30,22 @@ impl Segment {
         self.start + self.len
     }
 
-    /// Time at which what arrived of it was sent, if that is certain.
+    /// Time at which the copy of the segment that arrived was sent, if the time is certain.
     fn answered(&self, answered: Instant) -> Option<Instant> {
         (self.seen == 1 || self.seen > 1 && self.last <= answered).then_some(self.last)
     }
 }
 
-/// Knowledge of a segment's bytes from before it passed.
+/// Knowledge of a segment's bytes from before the segment passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     /// Time at which a hole was passed over that the bytes, or a part of them, fill.
     pub(crate) hole: Option<Instant>,
-    /// How often the most seen of them had been seen.
+    /// How often the bytes had been seen, at most.
     pub(crate) seen: u8,
     /// Time at which the bytes were last seen, and the frame.
     pub(crate) last: Option<(Instant, u64)>,
-    /// Whether the receiver has said that it has them all.
+    /// Whether the receiver has reported all the bytes as received.
     pub(crate) sacked: bool,
 }
 
@@ -54,13 +54,13 @@ pub(crate) struct Known {
 pub(crate) struct Covered {
     /// Time at which the highest segment was sent, if it was sent once and not acknowledged selectively before.
     pub(crate) sample: Option<Instant>,
-    /// Time at which one of them was seen last.
+    /// Time at which a covered segment was seen last.
     pub(crate) last: Option<Instant>,
     /// Whether a segment that had been seen more than once, or fills a hole, is among them (Karn's rule).
     pub(crate) repeated: bool,
     /// Segments, holes included.
     pub(crate) count: u32,
-    /// Holes among them: they came another way, or the capture missed them.
+    /// Holes among the segments: the bytes came another way, or the capture missed the bytes.
     pub(crate) holes: u32,
 }
 

@@ -208,7 +208,7 @@ impl Overall {
         self.causes.iter().map(|c| c.time_s).sum()
     }
 
-    /// How much of it lost packets are the cause of, seconds.
+    /// Time of the stalls that lost packets caused, seconds.
     #[must_use]
     pub fn lost_time_s(&self) -> f64 {
         self.time_of(Cause::is_loss)

@@ -16,7 +16,7 @@ use crate::tolerances::{
 pub struct Others {
     /// Number of other connections that had a packet.
     pub connections: u32,
-    /// Number of packets of all these connections.
+    /// Number of packets of all the other connections.
     pub packets: u32,
     /// Packets of the one that had most.
     pub most: u32,
@@ -33,7 +33,7 @@ struct Arrival {
     before: Option<Place>,
 }
 
-/// Place of a packet among all of its direction, from 1.
+/// Place of a packet among all packets of the packet's direction, from 1.
 pub(crate) type Place = NonZeroU64;
 
 /// One direction of the capture: from those who open connections, or from those who are called.
@@ -82,9 +82,9 @@ pub(crate) struct Passage {
     pub(crate) before: Option<Place>,
     /// Step of the identification from the packet before of the same end and connection.
     pub(crate) step: Option<u16>,
-    /// Acknowledgments in it of data that was not seen here.
+    /// Acknowledgments in the packet of data that was not seen here.
     pub(crate) unseen: u64,
-    /// Wait of the packet before here, by its sender's clock.
+    /// Wait of the packet before the capture, by the clock of the packet's sender.
     pub(crate) waited: Option<Duration>,
     /// How much later than ever the receiver of the other direction acknowledges.
     pub(crate) behind: Option<Duration>,
@@ -156,7 +156,7 @@ impl Passing {
         lost || late * BEHIND > *timed
     }
 
-    /// How long packets of this direction have just waited before here.
+    /// Time for which packets from `from` have just waited before the capture.
     pub(crate) fn queue(&self, from: usize, now: Instant) -> Option<Duration> {
         self.directions[from].waited.filter(|(at, _)| now.since(*at) <= QUEUE_OLD).map(|(_, waited)| waited)
     }

@@ -64,13 +64,13 @@ pub struct SenderLog {
     ends: Option<[SocketAddr; 2]>,
     /// End that keeps the log: 0 the client, 1 the server.
     owner: Option<usize>,
-    /// Packets by the time at which they were sent.
+    /// Packets, ordered by the time of sending.
     packets: Vec<SentPacket>,
     /// Times at which something was received.
     received: Vec<i64>,
     /// Times at which the probe timer expired.
     expired: Vec<i64>,
-    /// Bytes in flight, where they change.
+    /// Bytes in flight, at each time of a change.
     in_flight: Vec<(i64, u64)>,
     /// Times at which the other end's flow control stopped the sender.
     blocked: Vec<i64>,

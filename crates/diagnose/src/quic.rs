@@ -21,7 +21,7 @@ use crate::tolerances::{AT_SENDER, LEAST_STALL};
 /// A time in which nothing came from one end, or from both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuicStall {
-    /// The last packet before it, or the first that was not answered.
+    /// The last packet before the stall, or the first packet that was not answered.
     #[serde(rename = "from_s", serialize_with = "seconds")]
     pub from: Instant,
     /// Packet that ended the silence, or the last packet.
@@ -82,7 +82,7 @@ pub struct QuicReport {
     pub handshake_s: Option<f64>,
     /// The round trip in the handshake, if nothing was repeated.
     pub handshake_rtt_s: Option<f64>,
-    /// The median round trip by the spin bit, if both ends let it spin.
+    /// The median round trip by the spin bit, seconds; `None` unless both ends let the bit spin.
     pub spin_rtt_s: Option<f64>,
     /// The least by the spin bit.
     pub spin_rtt_least_s: Option<f64>,
@@ -93,20 +93,20 @@ pub struct QuicReport {
     pub qlog: Option<QlogSums>,
 }
 
-/// Sums of a sender's log over its connection.
+/// Sums of a sender's log over the whole connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QlogSums {
     /// Title or identifier of the connection in the log.
     pub name: String,
     /// End that keeps the log: 0 the client, 1 the server.
     pub by: u8,
-    /// Packets it sent.
+    /// Packets that the sender sent.
     pub sent: u64,
-    /// Packets that it believed lost.
+    /// Packets that the sender believed lost.
     pub lost: u64,
-    /// Packets of these that were acknowledged later.
+    /// Packets believed lost that were acknowledged later.
     pub spurious: u64,
-    /// Expiries of its probe timer.
+    /// Expiries of the sender's probe timer.
     pub timeouts: u64,
 }
 
@@ -155,14 +155,14 @@ struct Side {
     /// silence.
     unanswered: Option<(Instant, u64)>,
     lonely: u32,
-    /// Time at which the latest of these passed.
+    /// Time at which the latest of the `lonely` datagrams passed.
     lonely_at: Option<Instant>,
     short: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Connection {
-    /// Number of the connection among those of the capture.
+    /// Number of the connection, counted over the connections of the capture.
     number: u64,
     /// Places of each end's latest packets among all that pass.
     passed: [Option<passing::Place>; 2],
@@ -180,7 +180,7 @@ struct Connection {
     silences: Vec<Silent>,
 }
 
-/// A silence, before it is judged.
+/// A silence, before the verdict on the silence.
 #[derive(Clone, Copy, Debug)]
 struct Silent {
     from: Instant,
@@ -189,7 +189,7 @@ struct Silent {
     by: usize,
     /// Whether that end sent into the silence.
     waiting: bool,
-    /// End whose packet ended it.
+    /// End whose packet ended the silence.
     ended_by: Option<usize>,
     evidence: DatagramEvidence,
     frames: [u64; 2],
@@ -298,7 +298,7 @@ impl Connection {
         self.last = (at, frame);
     }
 
-    /// The handshake: its packets, and the round trip in its two halves.
+    /// Takes a packet of the handshake, and times the two halves of the handshake's round trip.
     fn opening(&mut self, from: usize, at: Instant, quic: QuicPacket) {
         self.retry |= quic == QuicPacket::Retry;
         match (from, quic, self.answered) {
@@ -316,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// Something passes: was there a silence before it, and of what kind?
+    /// Takes a packet and judges whether a silence was before the packet, and of what kind.
     fn silence(&mut self, from: usize, d: Datagram, around: &Around) {
         let Datagram { at, frame, asks, .. } = d;
         let patience = self.patience();
@@ -432,7 +432,7 @@ struct Around {
     least_trip: Option<Duration>,
 }
 
-/// All QUIC connections of a capture that are opened in it.
+/// All QUIC connections that open within a capture.
 #[derive(Debug, Default)]
 pub struct QuicAnalyzer {
     open: HashMap<FlowKey, Connection>,
@@ -493,7 +493,7 @@ impl QuicAnalyzer {
         }
     }
 
-    /// The capture is over. Gives all connections by their beginnings.
+    /// Ends the capture. Returns all connections, ordered by their beginnings.
     #[must_use]
     pub fn finish(self) -> Vec<QuicReport> {
         self.finish_with(&[], None).0

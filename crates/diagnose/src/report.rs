@@ -59,11 +59,11 @@ pub struct DirectionReport {
 /// One connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowReport {
-    /// Place of the connection among those of the capture by their first packets, from 0.
+    /// Place of the connection among the connections of the capture, ordered by first packets, from 0.
     pub number: u64,
-    /// The end that opened it, as far as is known.
+    /// The end that opened the connection, as far as is known.
     pub opener: End,
-    /// The other end.
+    /// The end that did not open the connection.
     pub other: End,
     /// Whether the handshake was seen.
     pub opened: bool,

@@ -18,7 +18,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) sent: Instant,
     /// Identification of the IPv4 packet.
     pub(crate) ident: Option<NonZeroU16>,
-    /// Packets of all connections that pass, this one included.
+    /// Packets of all connections that pass, the packet itself included.
     pub(crate) passing: &'a Passing,
     /// Number of the connection.
     pub(crate) connection: u64,

@@ -31,28 +31,28 @@ use crate::tolerances::{
 use crate::why::{Asked, Why};
 use crate::window::Window;
 
-/// How the sender is doing, as RFC 6582 and 6675 have it.
+/// State of the sender's loss recovery, as in RFC 6582 and RFC 6675.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// The sender knows of no loss.
     #[default]
     Open,
-    /// After a fast retransmit, until this is acknowledged.
+    /// Recovery after a fast retransmit, until the sequence number given is acknowledged.
     Recovery(SeqNum),
-    /// After a timeout, until this is acknowledged.
+    /// Recovery after a timeout, until the sequence number given is acknowledged.
     Loss(SeqNum),
 }
 
-/// The latest repair, to know later whether it was needed.
+/// The latest repair, kept to tell later whether the repair was needed.
 #[derive(Clone, Copy, Debug)]
 struct Latest {
     start: SeqNum,
     end: SeqNum,
     at: Instant,
     tsval: Option<u32>,
-    /// Place of the repair in [`Findings::events`], if it is there.
+    /// Place of the repair in [`Findings::events`], if the repair is there.
     event: Option<usize>,
-    /// The stall that it is part of, if that is over.
+    /// Place of the stall that the repair is part of, once the stall is over.
     stall: Option<usize>,
     spurious: bool,
     /// Place where the original is taken to be lost: behind here, if it had been seen.
@@ -75,13 +75,13 @@ struct Lone {
     max: SeqNum,
 }
 
-/// Speech of the application, as far as segments of new data show it.
+/// Behaviour of the application, as segments of new data show the behaviour.
 #[derive(Clone, Debug, Default)]
 struct Speech {
     /// Whether the application ever set PSH; then whether it did on the last segment of new data.
     seen_push: bool,
     pushed: bool,
-    /// How often data followed soon after that, and how often it did not.
+    /// How often data followed soon after a PSH, and how often no data did.
     pushes: (u16, u16),
     fin: bool,
     /// The longest payload.
@@ -107,7 +107,7 @@ struct Offer {
     shut: Option<(Instant, Option<Instant>)>,
 }
 
-/// Repairs since the sender knows of a loss, as far as they were seen.
+/// Repairs seen since the sender knows of a loss.
 #[derive(Clone, Debug, Default)]
 struct Repairing {
     phase: Phase,
@@ -121,25 +121,25 @@ struct Repairing {
     repairs_left: bool,
     /// Whether a probe was sent since the last ACK of new data.
     probed: bool,
-    /// The end of that probe, if it was a copy.
+    /// The end of the probe's data, if the probe was a copy.
     probe_copy: Option<SeqNum>,
     window_pkts: Window,
     latest: Option<Latest>,
 }
 
-/// Findings about this end.
+/// Findings about one end of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) counts: Counts,
     pub(crate) events: Vec<Event>,
     pub(crate) stalls: Vec<Stall>,
-    /// Time spent in stalls, those that are not kept included.
+    /// Time spent in stalls, stalls that are not kept included.
     pub(crate) stalled: Duration,
     /// Time in which an application had nothing to send, between its first data and its last.
     pub(crate) idle: Duration,
     /// Verdicts on the frame that is asked about.
     pub(crate) asked: Asked,
-    /// The latest stall, if what follows tells more of it.
+    /// The latest stall, if later packets may tell more of the stall.
     watched: Option<Watch>,
 }
 
@@ -161,7 +161,7 @@ pub(crate) struct Sender {
     /// 0 for the end that opened the connection.
     by: u8,
     synced: bool,
-    /// The first number of its data.
+    /// The first sequence number of the sender's data.
     start: SeqNum,
     /// The end of the highest byte seen.
     max: SeqNum,
@@ -179,7 +179,7 @@ pub(crate) struct Sender {
     shown: Shown,
     /// Time that the other end has just taken to acknowledge a segment that was sent once.
     answered: Option<Duration>,
-    /// Whether this end opened the connection, and the handshake is over.
+    /// Whether the end opened the connection, and the handshake is over.
     opened: bool,
 }
 
@@ -189,7 +189,7 @@ impl Sender {
         Self { by, timing: Timing::new(), findings, ..Self::default() }
     }
 
-    /// A SYN of this end: numbers begin behind it.
+    /// Takes a SYN of the end: sequence numbers of data begin behind the SYN.
     pub(crate) fn begin(&mut self, now: Instant, start: SeqNum) {
         (self.synced, self.start, self.max, self.una, self.repairing.resent_to) =
             (true, start, start, start, start);
@@ -514,7 +514,7 @@ impl Sender {
         Instant::from_nanos(now.as_nanos().saturating_sub(least.as_nanos()))
     }
 
-    /// Have enough ACKs told of a loss?
+    /// Looks whether enough ACKs have told of a loss.
     fn tell(&mut self, now: Instant) {
         self.acks.tell(now, self.out.sacked(), self.repairing.phase == Phase::Open);
     }
@@ -676,7 +676,7 @@ impl Sender {
         self.timed_out(p);
     }
 
-    /// Notes an expiry where the sender's clock tells it.
+    /// Notes an expiry of the timer that the sender's clock tells.
     fn expire_by_clock(&mut self, p: &Seen<'_>, lost: Place, certainty: Certainty) {
         let found = self.schedule(p, self.max.before(p.tcp.seq));
         let Schedule { first, timeouts, from, .. } = found;
@@ -714,7 +714,7 @@ impl Sender {
         self.timed_out(p);
     }
 
-    /// The timer has expired when this was sent.
+    /// Notes that the timer had expired when the segment of `p` was sent.
     fn timed_out(&mut self, p: &Seen<'_>) {
         // Packets since the last timeout, up to here, were repairs.
         self.pending.double |= self.repairing.last_timeout.is_some()
@@ -806,7 +806,7 @@ impl Sender {
         }
     }
 
-    /// RFC 8985, section 6.2: something has arrived that was sent after it.
+    /// Tells whether a segment sent later than these bytes has arrived (RFC 8985, section 6.2).
     fn overtaken(&self, known: &Known) -> bool {
         known.last.zip(self.out.delivered()).is_some_and(|((at, _), delivered)| at < delivered)
     }
@@ -846,7 +846,7 @@ impl Sender {
         self.speech.alone += u32::from(quiet > BUSY);
     }
 
-    /// Much of its new data leaves by itself.
+    /// Tells whether many of the sender's segments of new data leave alone.
     fn paces(&self) -> bool {
         u64::from(self.speech.alone) * PACES > self.findings.counts.data
     }
@@ -935,12 +935,12 @@ impl Sender {
         &mut self.timing
     }
 
-    /// Findings about this sender.
+    /// Findings about the sender.
     pub(crate) fn findings(&self) -> &Findings {
         &self.findings
     }
 
-    /// Signs of its kind that are to be taken.
+    /// Signs of the sender's kind, to be taken.
     pub(crate) fn shown_mut(&mut self) -> &mut Shown {
         &mut self.shown
     }
@@ -950,12 +950,12 @@ impl Sender {
         &mut self.findings
     }
 
-    /// First number of the sender's data, if its numbering is known.
+    /// First sequence number of the sender's data; `None` if the numbering is unknown.
     pub(crate) fn numbering(&self) -> Option<SeqNum> {
         self.synced.then_some(self.start)
     }
 
-    /// Says whether it has finished, and all is acknowledged.
+    /// Says whether the sender has finished, and all data is acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.speech.fin && self.out.is_empty()
     }
@@ -996,7 +996,7 @@ impl Sender {
         self.offer.shut
     }
 
-    /// The latest progress and its frame.
+    /// Time of the latest progress, and the frame of the progress.
     pub(crate) fn since(&self) -> (Instant, u64) {
         (self.pending.since, self.pending.since_frame)
     }
@@ -1011,12 +1011,12 @@ impl Sender {
         self.acks.set_selective(on);
     }
 
-    /// The other end's SYN announces its window scale and its largest segment.
+    /// Takes the window scale and the largest segment that the other end's SYN announces.
     pub(crate) fn is_offered(&mut self, scale: u8, mss: u32) {
         (self.offer.scale, self.speech.announced) = (scale, mss);
     }
 
-    /// The handshake is over: silences begin here.
+    /// Starts the watch for silences at the end of the handshake.
     pub(crate) fn is_open(&mut self, at: Instant, frame: u64, opener: bool) {
         (self.pending.since, self.pending.since_frame) = (at, frame);
         if opener {

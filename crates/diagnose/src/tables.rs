@@ -30,7 +30,7 @@ enum From<R> {
     Text(fn(&FlowReport, &R) -> String),
 }
 
-/// The name that it has in JSON.
+/// The name of a value in JSON.
 fn word<T: serde::Serialize>(value: T) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -135,7 +135,7 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Adds a connection and its stalls.
+    /// Adds a connection and the connection's stalls.
     pub fn add(&mut self, flow: &FlowReport) {
         fill(&mut self.flows, FLOWS, flow, &());
         for stall in &flow.stalls {

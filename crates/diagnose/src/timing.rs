@@ -16,14 +16,14 @@ use crate::tolerances::{
 };
 use crate::trips::Trips;
 
-/// Behaviour of this end that other connections of the capture show.
+/// Behaviour of the sender's kind that other connections of the capture show.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Around {
     /// Whether packets get lost between such senders and the capture.
     pub(crate) losses: bool,
     /// A low quantile of what timers wait: the floor of the RTO.
     pub(crate) floor: Duration,
-    /// Whether senders like it do not probe tails.
+    /// Whether senders of the same kind do not probe tails.
     pub(crate) plain: bool,
     /// Whether selective acknowledgments restart the timers of such senders too.
     pub(crate) restarts: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Around {
     pub(crate) rate: Option<usize>,
 }
 
-/// An ACK of which the sender's sample waits for its clock.
+/// An ACK whose sample for the sender waits for the sender's clock.
 #[derive(Clone, Copy, Debug)]
 struct Echo {
     at: Instant,
@@ -96,7 +96,7 @@ impl Timing {
         Some(sent.since(passed + react))
     }
 
-    /// An ACK that the sender has just heard has let this go.
+    /// Tells whether an ACK that the sender has just heard let the segment go.
     pub(crate) fn answers(&self) -> bool {
         self.heard.is_some_and(|heard| heard <= ANSWER_BY_ECHO)
     }
@@ -132,7 +132,7 @@ impl Timing {
         if self.at_sender() { Duration::ZERO } else { SOONEST.of(self.react_least()) }
     }
 
-    /// How much later than its half of the round trip the sender may react.
+    /// Time by which the sender may react later than the sender's half of the round trip.
     pub(crate) fn slack(&self, guess: Duration) -> Duration {
         judge::slack(self.exact().is_some(), guess)
     }
@@ -246,7 +246,7 @@ impl Timing {
         self.timer.restart(at);
     }
 
-    /// The timer with its back-off.
+    /// Length of the timer, back-off included.
     pub(crate) fn wait(&self) -> Duration {
         self.rto() * u64::from(self.factor)
     }
@@ -261,7 +261,7 @@ impl Timing {
         self.factor = 1;
     }
 
-    /// A packet with this TSval passes towards the sender.
+    /// Takes note of a packet with `tsval` that passes towards the sender.
     pub(crate) fn stamp(&mut self, now: Instant, tsval: u32) {
         self.trips.stamp(now, tsval);
     }
@@ -281,7 +281,7 @@ impl Timing {
         self.trips.time_repeated(half);
     }
 
-    /// The round trip is at least this long.
+    /// Takes note that the round trip is at least `least`.
     pub(crate) fn time_clocked(&mut self, least: Duration) {
         self.trips.time_clocked(least);
     }
@@ -334,12 +334,12 @@ impl Timing {
         self.clock.found()
     }
 
-    /// The timer and its back-off, to turn back to.
+    /// The timer and its back-off factor, for [`Self::turn_back`].
     pub(crate) fn timer(&self) -> (Timer, u32) {
         (self.timer, self.factor)
     }
 
-    /// The timer and its back-off were these.
+    /// Sets the timer and the back-off back to earlier values.
     pub(crate) fn turn_back(&mut self, timer: Timer, factor: u32) {
         (self.timer, self.factor) = (timer, factor);
     }

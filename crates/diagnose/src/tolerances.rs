@@ -256,7 +256,7 @@ pub(crate) const QUEUE_BEHIND: Duration = ms(80);
 pub(crate) const NO_MORE: Duration = Duration::from_secs(5);
 /// Packets whose wait before here was told from which on it is known that none waits.
 pub(crate) const TIMED: u64 = 100;
-/// Share of a timer's wait within which what is sent may be its doing.
+/// Share of a timer's wait within which a segment may be sent because of the timer.
 pub(crate) const DUE: Share = Share(1, 8);
 /// Part of the packets that wait or get lost before a capture from which on a queue stands before it: one in thirty.
 pub(crate) const BEHIND: u64 = 30;

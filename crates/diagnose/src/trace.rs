@@ -34,7 +34,7 @@ pub struct Acked {
     pub at: Instant,
     /// The byte that the receiver waits for.
     pub next: u64,
-    /// The byte that it has no room for, if the scale of its window is known.
+    /// The byte that the receiver has no room for; `None` if the scale of the window is unknown.
     pub edge: Option<u64>,
 }
 
@@ -43,14 +43,14 @@ pub struct Acked {
 pub struct Way {
     /// Segments with data, by time.
     pub sent: Vec<Sent>,
-    /// Acknowledgments of it, by time.
+    /// Acknowledgments of the direction's data, by time.
     pub acked: Vec<Acked>,
-    /// Selective acknowledgments of it: when, from which byte, to which.
+    /// Selective acknowledgments of the direction's data: time, first byte, end.
     pub sacked: Vec<(Instant, u64, u64)>,
     /// Numbers of the first byte by the SYNs that passed, the latest last. A server with SYN cookies, or one that has
     /// forgotten its answer, chooses a new one for each.
     initial: Vec<SeqNum>,
-    /// The first byte, and the end of the highest segment with its place.
+    /// Number of the first byte; `highest` is the end of the highest segment with the segment's place.
     origin: Option<SeqNum>,
     highest: (SeqNum, u64),
     /// The shift of the windows that the receiver of this data announces (RFC 7323, section 2.2).
@@ -138,13 +138,13 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Traces the connection of packets with this key, in both directions.
+    /// Traces the connection of packets with `key`, in both directions.
     #[must_use]
     pub fn new(key: FlowKey) -> Self {
         Self { key, ways: [Way::default(), Way::default()], packets: 0 }
     }
 
-    /// A packet of it passes.
+    /// Takes note of a packet of the connection.
     pub fn packet(&mut self, at: Instant, frame: u64, key: &FlowKey, tcp: &TcpHeader) {
         self.packets += 1;
         if self.packets > MOST {
@@ -162,7 +162,7 @@ impl Trace {
         }
     }
 
-    /// The data that goes the way of this key.
+    /// The data that goes in the direction of `key`.
     #[must_use]
     pub fn way(&self, key: &FlowKey) -> &Way {
         &self.ways[usize::from(*key != self.key)]

@@ -36,7 +36,7 @@ pub(crate) struct Trips {
     stamp: usize,
 }
 
-/// Moves a smoothed value and its least by a sample.
+/// Moves a smoothed value and the least value by a sample.
 fn smooth(old: Option<(Duration, Duration)>, sample: Duration) -> (Duration, Duration) {
     old.map_or((sample, sample), |(mean, least)| (mean.ewma(sample, 3), least.min(sample)))
 }
@@ -88,14 +88,14 @@ impl Trips {
         self.time_clocked(half + if self.own { Duration::ZERO } else { self.latest });
     }
 
-    /// The round trip is at least this long.
+    /// Takes note that the round trip is at least `least`.
     pub(crate) fn time_clocked(&mut self, least: Duration) {
         if least > self.trip {
             self.add_trip(least);
         }
     }
 
-    /// How long round trips are.
+    /// Length of a round trip, as measured so far.
     pub(crate) fn trip(&self) -> Duration {
         let least = self.sender_least().unwrap_or_default() + self.receiver_least().unwrap_or_default();
         self.trip.max(least)
@@ -151,7 +151,7 @@ impl Trips {
     pub(crate) fn receiver_half(&self) -> Duration {
         self.receiver.map_or(Duration::ZERO, |(mean, _)| mean)
     }
-    /// Excess of the receiver's half, smoothed, over its least.
+    /// Difference between the smoothed value and the least value of the receiver's half.
     pub(crate) fn receiver_excess(&self) -> Option<Duration> {
         self.receiver.map(|(mean, least)| mean.saturating_sub(least))
     }

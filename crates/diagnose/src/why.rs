@@ -14,27 +14,27 @@ use crate::judge::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// Data that was sent again, and what made the sender do it.
+    /// Data that was sent again, and the reason of the sender.
     Retransmission(Repair),
-    /// A silence, and its cause.
+    /// A silence, and the cause of the silence.
     Silence(Cause),
 }
 
-/// A verdict with the evidence that led to it.
+/// A verdict, with the evidence that led to the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Why {
     /// Time of the verdict: that of the packet sent again, or of the end of the silence.
     #[serde(rename = "at_s", serialize_with = "seconds")]
     pub at: Instant,
-    /// End whose data it is: 0 for the one that opened the connection.
+    /// End whose data the verdict is about: 0 for the end that opened the connection.
     pub by: u8,
     /// Subject of the verdict, and the verdict.
     pub said: Subject,
-    /// How sure that is.
+    /// Certainty of the verdict.
     pub certainty: Certainty,
     /// Place of the row that decided, from 1.
     pub row: usize,
-    /// Rows of its table.
+    /// Number of rows of the row's table.
     pub of: usize,
     /// Name of the row.
     pub name: &'static str,
@@ -44,7 +44,7 @@ pub struct Why {
     pub evidence: Vec<Item>,
 }
 
-/// Place of a row in its table.
+/// Place of a row in the row's table.
 struct Placed {
     row: usize,
     of: usize,
@@ -87,7 +87,7 @@ impl Why {
     }
 }
 
-/// The frame that is asked about, and the verdicts on it so far.
+/// The frame that is asked about, and the verdicts on the frame so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     frame: Option<u64>,
@@ -99,7 +99,7 @@ impl Asked {
         Self { frame, whys: Vec::new() }
     }
 
-    /// Says whether that frame is among these.
+    /// Says whether the frame that is asked about is among `frames`.
     pub(crate) fn among(&self, mut frames: impl Iterator<Item = u64>) -> bool {
         self.frame.is_some_and(|frame| frames.any(|f| f == frame))
     }

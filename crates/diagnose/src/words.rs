@@ -96,7 +96,7 @@ fn answer(text: &mut String, name: &str, words: &str) {
 
 /// Columns of the head's names.
 const NAME: usize = 6;
-/// Columns of a line: those of a page of code, and of most terminals.
+/// Columns of a line, as many as in a page of code and in most terminals.
 const WIDE: usize = 100;
 
 fn who(o: &Overall) -> String {
@@ -368,7 +368,7 @@ fn connection(text: &mut String, flow: &FlowReport) {
     }
 }
 
-/// One connection with all its stalls. `title` names the captures.
+/// Page of text about one connection with all its stalls. `title` names the captures.
 #[must_use]
 pub fn flow_page(title: &str, flow: &FlowReport) -> String {
     let (counts, main) = (flow.counts(), flow.main());
@@ -520,7 +520,7 @@ fn qlog(text: &mut String, flow: &QuicReport) {
     }
 }
 
-/// A name as JSON has it, with blanks.
+/// A name in JSON, with blanks instead of underscores.
 fn plain(value: &impl Serialize) -> String {
     let name = serde_json::to_value(value).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " ")));
     name.unwrap_or_default()

@@ -32,7 +32,7 @@ struct Setting {
     by: i64,
 }
 
-/// Clock of a file: its stamps as times that nobody sets.
+/// Clock of a file: the file's stamps as times that nobody sets.
 #[derive(Debug)]
 pub(super) struct Clock {
     /// Latest stamp; none before the first.
@@ -179,7 +179,7 @@ struct Shift {
     by: f64,
     /// A tick of that clock.
     resolution: f64,
-    /// How much packets of one side waited on their way, at most.
+    /// Longest time for which packets of one side waited on the way, at most, seconds.
     spread: f64,
     packets: usize,
 }

@@ -7,10 +7,10 @@ use narrows_wire::{Flags, FlowKey, Header, TcpHeader};
 
 use crate::copies::print;
 
-/// Packets known to both files that tell the offset of their clocks.
+/// Packets known to both files that are needed to tell the offset of the files' clocks.
 const SHARED: usize = 4;
 
-/// A TCP packet, with its time by the clock of its file.
+/// A TCP packet, with the packet's time by the clock of its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamped<'a> {
     pub(super) header: &'a Header,
@@ -24,7 +24,7 @@ pub(super) struct Stamped<'a> {
 pub(super) struct Offset {
     /// Nanoseconds, negative for a clock that is behind.
     pub(super) by: i64,
-    /// Packets that tell it.
+    /// Number of packets that tell the offset.
     pub(super) packets: usize,
 }
 
@@ -77,7 +77,7 @@ type Times = HashMap<(FlowKey, u32), i64>;
 struct Data {
     /// Time at which the end of each segment passed first.
     sent: Times,
-    /// Time at which it was acknowledged first.
+    /// Time at which the data was acknowledged first.
     acked: Times,
 }
 

@@ -31,7 +31,7 @@ pub struct QlogFile {
     pub events: u64,
     /// Lines and events that could not be read.
     pub unread: u64,
-    /// Reason why the first of these could not be read, and its place.
+    /// Reason why the first unread record could not be read, and the record's place.
     pub first_unread: Option<String>,
     /// Events that were too many to be kept.
     pub left_out: u64,
@@ -48,7 +48,7 @@ struct Trace {
     facts: Vec<Timed>,
     groups: Vec<Group>,
     by_id: HashMap<String, usize>,
-    /// Sum of all times so far, for those that are differences.
+    /// Sum of all times so far, for times that are written as differences.
     sum: f64,
 }
 
@@ -74,14 +74,14 @@ struct Reading {
     kept: usize,
     /// The trace that is being read.
     trace: Option<Trace>,
-    /// Whether there was a list of traces: all events are in it.
+    /// Whether there was a list of traces, which then holds all events.
     lists: bool,
     /// Whether there was a trace.
     any: bool,
 }
 
 impl QlogFile {
-    /// Reads a file to its end.
+    /// Reads a qlog file to the file's end.
     #[must_use]
     pub fn read(mut source: impl BufRead) -> Self {
         let mut reading = Reading::default();
@@ -123,7 +123,7 @@ impl Reading {
         self.file.first_unread.get_or_insert_with(|| why.to_string());
     }
 
-    /// Reads the events behind the first object, each a record of its own.
+    /// Reads the events behind the first object, each event a record of its own.
     fn records(&mut self, source: &mut impl BufRead, separator: u8) {
         let (mut record, mut number) = (Vec::new(), 1_u64);
         loop {
@@ -354,7 +354,7 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// A member of an event's data, or of its header.
+/// Finds a member of an event's data, or of the header in the data.
 fn member<'a>(data: &'a Value, name: &str) -> Option<&'a Value> {
     data.get("header").and_then(|header| header.get(name)).or_else(|| data.get(name))
 }
@@ -462,7 +462,7 @@ fn ends(data: &Value) -> Option<[SocketAddr; 2]> {
     early("src").zip(early("dst")).or_else(|| late("local").zip(late("remote"))).map(|(a, b)| [a, b])
 }
 
-/// The file's object, or the first of its records.
+/// The file's object, or the first record of the file.
 struct Object<'a>(&'a mut Reading);
 /// The list of traces.
 struct Traces<'a>(&'a mut Reading);

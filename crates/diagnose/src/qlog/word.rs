@@ -18,18 +18,18 @@ use crate::quic::QlogSums;
 pub struct SenderWord {
     /// End that keeps the log: 0 the client, 1 the server.
     pub by: u8,
-    /// Expiries of its probe timer.
+    /// Expiries of the sender's probe timer.
     pub timeouts: u32,
-    /// Packets under way when the timer expired first that it declared lost, and that were never acknowledged.
+    /// Packets under way when the timer expired first that the sender declared lost, and that were never acknowledged.
     pub lost: u32,
     /// Whether what ended the silence answers a packet from before the first expiry: the timer was needless.
     pub needless: bool,
-    /// Whether it had nothing in flight, and sent nothing, for the better part of the silence; `None` if the log does
-    /// not tell.
+    /// Whether the sender had nothing in flight, and sent nothing, for the better part of the silence; `None` if the
+    /// log does not tell.
     pub idle: Option<bool>,
 }
 
-/// A connection as it was captured, for [`SenderLog::aligned`].
+/// A connection seen in the capture, for [`SenderLog::aligned`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed {
     /// Addresses of the client and of the server.
@@ -47,13 +47,13 @@ pub(crate) struct Passed {
 pub(crate) struct Silence {
     pub(crate) from: Instant,
     pub(crate) to: Instant,
-    /// End whose packet ended it.
+    /// End whose packet ended the silence.
     pub(crate) ended_by: usize,
-    /// End that sent again and again into it, if one did.
+    /// End that sent again and again into the silence, if an end did.
     pub(crate) asks: Option<usize>,
 }
 
-/// A log beside the capture of its connection.
+/// A log beside the capture of the log's connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aligned<'a> {
     pub(crate) log: &'a SenderLog,

@@ -23,13 +23,13 @@ use crate::tolerances::{
     SAMPLE, TICK,
 };
 
-/// Schedule of a timer: where it was started, and when it expires.
+/// Schedule of a timer: the timer's start, and the timer's expiries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
     pub(super) first: First,
     /// Time of that event, or of the timer's restart.
     pub(super) from: Instant,
-    /// First wait of the timer from its start on.
+    /// First wait of the timer after the timer's start.
     pub(super) wait: Duration,
     /// Number of expiries until the segment was sent.
     pub(super) timeouts: u32,
@@ -363,7 +363,7 @@ impl Sender {
         silent && self.repairing.phase == Phase::Open && self.acks.selective() && !told()
     }
 
-    /// Ends the probe; if it is answered, the sender may send another one.
+    /// Ends the probe; after an answer the sender may send another probe.
     pub(super) fn end_probe(&mut self, answered: bool) {
         if answered {
             (self.repairing.probed, self.repairing.probe_copy) = (false, None);
@@ -410,7 +410,7 @@ impl Sender {
         jumped
     }
 
-    /// Notes a probe of new data, which ends the stall before it.
+    /// Notes a probe of new data, which ends the stall before the probe.
     pub(super) fn note_new_probe(&mut self, p: &Seen<'_>) {
         self.repairing.probed = true;
         self.timing.restart(p.sent);

@@ -209,7 +209,7 @@ impl Sender {
         }
     }
 
-    /// Keeps a stall, and the verdict on it if that is asked for.
+    /// Keeps a stall, and the verdict on the stall if the verdict is asked for.
     pub(crate) fn keep_asked(&mut self, stall: Stall, why: impl FnOnce() -> Why) {
         if self.findings.asked.among(stall.frames.iter()) {
             self.findings.asked.note(why());
@@ -283,7 +283,7 @@ impl Sender {
         }
     }
 
-    /// A stall for this cause is about to be kept.
+    /// Watches a stall for `cause` that is about to be kept.
     pub(super) fn watch(&mut self, silence: &SilenceEvidence, cause: Cause, ended: bool) {
         let may = matches!(
             cause,
