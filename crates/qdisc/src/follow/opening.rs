@@ -222,7 +222,7 @@ mod tests {
     fn who_gets_less_in_a_queue_that_stays_holds_nothing_back() {
         let mut s = Seconds::new();
         assert_eq!(s.opens_within(10, 1000, 900), None);
-        // What is held back is others', and their queue is as long as before.
+        // Others fill the room that is left, so the queue is as long as before.
         assert!(s.opens_within(10, 300, 900).is_some_and(|after| after <= 5), "a trial");
         s.pass(20, 900, 1000);
         assert!(s.is_open(), "three times as much: it is right");

@@ -183,7 +183,7 @@ impl RateEstimate {
             (self.measured, self.average_bps, self.averaged_at) = (true, sample.bps, now);
         }
         if full && !self.full {
-            // What was delivered before says only that the link carries no less.
+            // Deliveries before that say only that the link carries no less.
             (self.full, self.average_bps) = (true, self.average_bps.max(sample.bps));
         }
         self.now_bps = self.now_bps.max(sample.bps * DELIVERED);
