@@ -10,7 +10,7 @@ try {
   await page.until(is_settled);
   const { users, rate_kbps, seconds } = await page.ask("narrows.settings()");
   const times = await page.ask(`(async () => {
-    const field = document.getElementById("buffer"), times = [];
+    const field = document.getElementById("f-buffer"), times = [];
     for (let n = 0; n < ${Number(changes)}; n++) {
       field.value = String(20 + n);
       const from = performance.now();
