@@ -25,6 +25,9 @@ const NEAR: Duration = Duration::from_millis(20);
 /// Time after the last departure at which a packet leaves while news come, whatever is under way: a queue that others
 /// have filled, or that filled before its place was found, may take longer to leave than a box may seem to hang.
 const LEAVES_EVERY: Duration = Duration::from_secs(1);
+/// Most of a packet's time on the link that counts as a round trip: where a packet takes longer, two of them under way
+/// outlast the 40 ms by which receivers delay an acknowledgment, and a rate that falls makes no path seem longer.
+const LEAST_ROUND_TRIP: Duration = Duration::from_millis(20);
 /// Packets that a link is tried with of which nothing is known.
 const FIRST: u64 = 4;
 
@@ -333,7 +336,8 @@ impl Control {
     /// Round trip of a packet that comes back. A token bucket that has rested lets one pass in no time; the next takes
     /// as long as the link has for a packet.
     fn round_trip(&self, now: Instant, echo: Echo) -> Duration {
-        now.since(echo.at).max(self.rate.packet_time_if_known().unwrap_or_default())
+        let own = self.rate.packet_time_if_known().unwrap_or_default();
+        now.since(echo.at).max(own.min(LEAST_ROUND_TRIP))
     }
 
     fn take_news(&mut self, now: Instant, echo: Echo) {
