@@ -15,7 +15,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::collections::BTreeMap;
 
-use narrows_units::Duration;
+use narrows_units::{Duration, days_since_1970};
 
 use crate::LogEntry;
 
@@ -225,17 +225,8 @@ fn epoch(date: &str) -> Option<i64> {
     let (hour, minute, second): (i64, i64, i64) = (next(23)?, next(59)?, next(60)?);
     let (sign, zone) = (if zone.starts_with('-') { -1 } else { 1 }, zone.trim_start_matches(['+', '-']));
     let (hours, minutes) = (within(zone.get(..2)?, 0, 23)?, within::<i64>(zone.get(2..)?, 0, 59)?);
-    let local = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    let local = days_since_1970(year, month + 1, day) * 86_400 + hour * 3_600 + minute * 60 + second;
     Some(local - sign * (hours * 3_600 + minutes * 60))
-}
-
-/// Days from 1 January 1970 to a day of the Gregorian calendar; months from 0.
-fn days(year: i64, month: usize, day: i64) -> i64 {
-    const BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-    // Leap days of the years that are over by the end of February.
-    let past = if month > 1 { year } else { year - 1 };
-    let leap = past / 4 - past / 100 + past / 400 - 477;
-    (year - 1970) * 365 + leap + BEFORE[month] + day - 1
 }
 
 /// Entry of the fuzz target `access_log`: entries of an accepted log are ordered by time, begin at zero, and number

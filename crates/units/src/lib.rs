@@ -24,10 +24,12 @@ macro_rules! saturating_sum {
     };
 }
 
+mod calendar;
 mod rate;
 mod seq;
 mod time;
 
+pub use calendar::days_since_1970;
 pub use rate::{Bytes, ParseRateError, Rate};
 pub use seq::SeqNum;
 pub use time::{Duration, Instant};

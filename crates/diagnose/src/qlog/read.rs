@@ -6,6 +6,7 @@ use std::fmt::{self, Display};
 use std::io::{BufRead, Read};
 use std::net::{IpAddr, SocketAddr};
 
+use narrows_units::days_since_1970;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
@@ -299,8 +300,10 @@ impl Clock {
 /// Milliseconds since 1970 of a date and time of RFC 3339.
 fn wall_clock_ms(told: &Value) -> Option<f64> {
     let (date, time) = told.as_str()?.split_once('T')?;
-    let mut date = date.split('-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut date = date.split('-');
+    let year: i64 = date.next()?.parse().ok()?;
+    let month: usize = date.next()?.parse().ok()?;
+    let day: i64 = date.next()?.parse().ok()?;
     // The offset of the zone is six characters with a sign, or Z.
     let (time, zone) = match time.strip_suffix(['Z', 'z']) {
         Some(time) => (time, None),
@@ -319,9 +322,7 @@ fn wall_clock_ms(told: &Value) -> Option<f64> {
     if !(1970..10_000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Days of the Gregorian calendar, with years that begin in March, so that a leap day is the last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468;
+    let days = days_since_1970(year, month, day);
     Some((days as f64 * 86_400.0 + hours * 3600.0 + (minutes - east_min) * 60.0 + seconds) * 1e3)
 }
 
