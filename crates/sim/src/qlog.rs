@@ -1,25 +1,21 @@
 //! qlog of the senders of the first connections, for qvis and other readers.
 //!
-//! The format is qlog 0.3 (draft-ietf-quic-qlog-main-schema-02, section 3, and draft-ietf-quic-qlog-quic-events-01,
-//! section 5), which qvis reads; later drafts rename events. Times are simulated milliseconds. QUIC's packets are those
-//! of the run. TCP has no packet numbers, so each transmission of a segment has one here, and an acknowledgment
+//! [`QlogTrace`] has the format. Times are simulated milliseconds. QUIC's packets are those of the run. TCP has no packet numbers, so each transmission of a segment has one here, and an acknowledgment
 //! names the last transmissions of what it covers; a segment that is sent again was lost before. Where we differ: TCP's
 //! packets are all of type 1RTT.
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use narrows_quic::{Ack, Datagram, Frame, RangeSet, Space};
 use narrows_tcp::TcpEvent;
 use narrows_units::{Duration, Instant, SeqNum};
+use narrows_wire::qlog::{Millis, QlogTrace, packet_header as header};
 use narrows_wire::{Flags, TcpHeader};
 
 use crate::ids::FlowId;
 use crate::packet::{Label, address};
-
-/// Most bytes of a connection's events: some hundred thousand packets, beyond which viewers in browsers stand still.
-const MOST: usize = 32 << 20;
 
 /// Logs of senders; none is kept unless logs are asked for.
 #[derive(Debug, Default)]
@@ -61,12 +57,7 @@ struct Trace {
     flow: FlowId,
     generation: u32,
     begun: Instant,
-    title: String,
-    protocol: &'static str,
-    /// Events as JSON, separated by commas.
-    events: String,
-    /// Events left out because there were too many.
-    missed: u64,
+    log: QlogTrace,
     outstanding: VecDeque<Outstanding>,
     /// Packets of TCP sent and received so far.
     sent: u64,
@@ -78,15 +69,6 @@ struct Trace {
     told: Option<SenderState>,
     rtt_told: bool,
     phase: Option<&'static str>,
-}
-
-/// Milliseconds with the digits of nanoseconds.
-struct Millis(u64);
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
-    }
 }
 
 /// Ranges of packet numbers without their ends, written with them, as an ACK frame of qlog has them.
@@ -128,15 +110,12 @@ impl Qlogs {
             return None;
         }
         let end = |host, port| SocketAddr::new(address(host).to_canonical(), port);
-        let title = format!("{} to {}", end(label.src, label.ports.0), end(label.dst, label.ports.1));
+        let (local, remote) = (end(label.src, label.ports.0), end(label.dst, label.ports.1));
         self.traces.push(Trace {
             flow: label.flow,
             generation: label.generation,
             begun: now,
-            title,
-            protocol,
-            events: String::new(),
-            missed: 0,
+            log: QlogTrace::new(now, protocol, local, remote),
             outstanding: VecDeque::new(),
             sent: 0,
             received: 0,
@@ -146,9 +125,7 @@ impl Qlogs {
             rtt_told: false,
             phase: None,
         });
-        let trace = self.traces.last_mut()?;
-        trace.started(now, end(label.src, label.ports.0), end(label.dst, label.ports.1));
-        Some(trace)
+        self.traces.last_mut()
     }
 
     /// The sender of `label` sends a segment in an IP packet of `len` bytes.
@@ -172,7 +149,7 @@ impl Qlogs {
         for packet in &datagram.packets {
             let frames = frames_of(packet.ack.as_ref(), &packet.frames);
             let (kind, number, len) = (packet_type(packet.space), packet.number, packet.len);
-            trace.event(
+            trace.log.event(
                 now,
                 name,
                 format_args!("{},\"raw\":{{\"length\":{len}}},\"frames\":[{frames}]", header(kind, number)),
@@ -183,7 +160,7 @@ impl Qlogs {
     /// The sender of `label` believes a packet lost.
     pub(crate) fn packet_lost(&mut self, now: Instant, label: &Label, space: Space, number: u64) {
         if let Some(trace) = self.of(now, label, "QUIC") {
-            trace.event(now, "recovery:packet_lost", format_args!("{}", header(packet_type(space), number)));
+            trace.log.packet_lost(now, packet_type(space), number);
         }
     }
 
@@ -195,11 +172,7 @@ impl Qlogs {
                 let least = trace.rtt.map_or(rtt, |(_, least)| least.min(rtt));
                 (trace.rtt, trace.rtt_told) = (Some((rtt, least)), false);
             }
-            TcpEvent::Timeout { .. } | TcpEvent::TailProbe => trace.event(
-                now,
-                "recovery:loss_timer_updated",
-                format_args!("\"timer_type\":\"pto\",\"event_type\":\"expired\""),
-            ),
+            TcpEvent::Timeout { .. } | TcpEvent::TailProbe => trace.log.timer_expired(now),
             _ => {}
         }
     }
@@ -224,24 +197,8 @@ impl Qlogs {
 
     /// The file with all logs; `None` unless logs are asked for.
     pub(crate) fn file(&self) -> Option<String> {
-        if !self.are_wanted() {
-            return None;
-        }
-        let mut out = String::from(
-            "{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON\",\"title\":\"narrows sim\",\"traces\":[",
-        );
-        for (at, trace) in self.traces.iter().enumerate() {
-            let comma = if at > 0 { "," } else { "" };
-            let Trace { title, protocol, events, missed, .. } = trace;
-            let _ = write!(
-                out,
-                "{comma}\n{{\"title\":\"{title}\",\"description\":\"{protocol}; {missed} events left out\",\
-                 \"vantage_point\":{{\"name\":\"sender\",\"type\":\"server\"}},\"common_fields\":{{\"protocol_type\":\
-                 [\"{protocol}\"],\"time_format\":\"relative\",\"reference_time\":0}},\"events\":[{events}]}}"
-            );
-        }
-        out.push_str("]}\n");
-        Some(out)
+        self.are_wanted()
+            .then(|| QlogTrace::file("narrows sim", 0, self.traces.iter().map(|trace| &trace.log)))
     }
 }
 
@@ -251,10 +208,6 @@ fn packet_type(space: Space) -> &'static str {
         Space::Handshake => "handshake",
         Space::Data => "1RTT",
     }
-}
-
-fn header(kind: &str, number: u64) -> String {
-    format!("\"header\":{{\"packet_type\":\"{kind}\",\"packet_number\":{number}}}")
 }
 
 fn frames_of(ack: Option<&Ack>, frames: &[Frame]) -> String {
@@ -285,31 +238,6 @@ fn stream_frame(offset: u64, len: u64, fin: bool) -> String {
 }
 
 impl Trace {
-    fn event(&mut self, now: Instant, name: &str, data: fmt::Arguments<'_>) {
-        if self.events.len() > MOST {
-            self.missed += 1;
-            return;
-        }
-        let comma = if self.events.is_empty() { "" } else { "," };
-        let time = Millis(now.as_nanos());
-        let _ = write!(self.events, "{comma}\n{{\"time\":{time},\"name\":\"{name}\",\"data\":{{{data}}}}}");
-    }
-
-    /// The first event names both ends, so that others find the connection (quic-events-01, section 5.1.3).
-    fn started(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {
-        let version = if local.is_ipv6() { "v6" } else { "v4" };
-        let protocol = self.protocol;
-        let ([src, dst], [sport, dport]) = ([local.ip(), remote.ip()], [local.port(), remote.port()]);
-        self.event(
-            now,
-            "connectivity:connection_started",
-            format_args!(
-                "\"ip_version\":\"{version}\",\"src_ip\":\"{src}\",\"dst_ip\":\"{dst}\",\"protocol\":\"{protocol}\",\
-                 \"src_port\":{sport},\"dst_port\":{dport}"
-            ),
-        );
-    }
-
     /// The stream offset of a sequence number near the highest that was sent.
     fn offset(&self, seq: SeqNum) -> u64 {
         let ahead = seq.distance_from(SeqNum(self.highest as u32));
@@ -326,7 +254,7 @@ impl Trace {
             let lost = held.map(|held| core::mem::replace(&mut held.number, number));
             match lost {
                 Some(lost) => {
-                    self.event(now, "recovery:packet_lost", format_args!("{}", header("1RTT", lost)));
+                    self.log.packet_lost(now, "1RTT", lost);
                 }
                 None => self.outstanding.push_back(Outstanding { seq, end, number, sacked: false }),
             }
@@ -336,7 +264,7 @@ impl Trace {
             self.highest = self.highest.max(self.offset(end));
         }
         let header = header("1RTT", number);
-        self.event(
+        self.log.event(
             now,
             "transport:packet_sent",
             format_args!("{header},\"raw\":{{\"length\":{len}}},\"frames\":[{frames}]"),
@@ -370,7 +298,7 @@ impl Trace {
             format!("{{\"frame_type\":\"ack\",\"acked_ranges\":[{}]}}", Ranges(acked.as_slice()))
         };
         let header = header("1RTT", number);
-        self.event(
+        self.log.event(
             now,
             "transport:packet_received",
             format_args!("{header},\"raw\":{{\"length\":{len}}},\"frames\":[{ack}]"),
@@ -399,7 +327,7 @@ impl Trace {
             members.push(format!("\"latest_rtt\":{latest},\"min_rtt\":{least}"));
         }
         if !members.is_empty() {
-            self.event(now, "recovery:metrics_updated", format_args!("{}", members.join(",")));
+            self.log.event(now, "recovery:metrics_updated", format_args!("{}", members.join(",")));
         }
         let phase = match state {
             SenderState { recovers: true, .. } => "recovery",
@@ -409,7 +337,11 @@ impl Trace {
         if self.phase != Some(phase) {
             let old = self.phase.map_or(String::new(), |old| format!("\"old\":\"{old}\","));
             self.phase = Some(phase);
-            self.event(now, "recovery:congestion_state_updated", format_args!("{old}\"new\":\"{phase}\""));
+            self.log.event(
+                now,
+                "recovery:congestion_state_updated",
+                format_args!("{old}\"new\":\"{phase}\""),
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Reads IPv4, IPv6, TCP and UDP headers from bytes, changes the few fields that a middlebox may change, and reads and
-//! writes captures.
+//! writes captures, and writes [`qlog`].
 //!
 //! [`parse`] turns any bytes into a [`Header`] or a [`WireError`], and never panics; [`build`] is its inverse.
 //! [`Header::look_inside`] looks into tunnels besides. A change of a passing packet updates the checksum incrementally
@@ -16,6 +16,7 @@ mod key;
 mod layers;
 mod link_layers;
 mod parse;
+pub mod qlog;
 mod quic;
 mod rewrite;
 mod tunnel;

@@ -9,7 +9,6 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
+use narrows_units::Instant as Now;
+use narrows_wire::qlog::{Millis, QlogTrace, packet_header};
 use quinn::ConnectionStats;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
-
-/// Most bytes of a connection's events, the same as in the simulator.
-const MOST: usize = 32 << 20;
 
 thread_local! {
     /// Connection that is being accepted: its first packet comes before quinn has a span for it.
@@ -44,8 +42,8 @@ pub(super) struct QuicLogs {
     /// Connections to log at most.
     most: usize,
     begun: Instant,
-    /// Beginning in milliseconds since 1970.
-    epoch_ms: f64,
+    /// Beginning in nanoseconds since 1970.
+    epoch: u64,
     state: Mutex<State>,
 }
 
@@ -76,18 +74,24 @@ type Space = &'static str;
 /// Log of one connection.
 #[derive(Debug)]
 struct Trace {
-    ends: [SocketAddr; 2],
-    /// Events of the connection as JSON, with commas between them.
-    events: String,
-    missed: u64,
+    log: QlogTrace,
     /// Packets of the datagram that is being written.
     written: Vec<Packet>,
     read: Option<Packet>,
     /// Sizes of packets in flight.
     outstanding: BTreeMap<(Space, u64), u64>,
     in_flight: u64,
-    /// Congestion window in bytes and smoothed round trip in nanoseconds, as told last.
-    metrics: Option<[u64; 2]>,
+    /// State of the sender as told last.
+    told: Option<Metrics>,
+}
+
+/// State of a sender that quinn counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Metrics {
+    /// Congestion window, bytes.
+    cwnd: u64,
+    /// Smoothed round-trip time.
+    rtt: std::time::Duration,
 }
 
 #[derive(Debug)]
@@ -156,15 +160,16 @@ impl QuicLogs {
     pub(super) fn new(most: usize) -> Self {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let begun = Instant::now();
-        Self { most, begun, epoch_ms: epoch.as_nanos() as f64 / 1e6, state: Mutex::default() }
+        Self { most, begun, epoch: epoch.as_nanos() as u64, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn now_ms(&self) -> f64 {
-        self.begun.elapsed().as_secs_f64() * 1e3
+    /// Time since the beginning.
+    fn now(&self) -> Now {
+        Now::from_nanos(self.begun.elapsed().as_nanos() as u64)
     }
 
     /// Runs `accept`, in which quinn takes a connection from `ends`, the server and its user; gives the place of its
@@ -178,9 +183,7 @@ impl QuicLogs {
             let mut state = self.state();
             let place = state.traces.len();
             (place < self.most).then(|| {
-                let mut trace = Trace::new(ends);
-                trace.started(self.now_ms());
-                state.traces.push(trace);
+                state.traces.push(Trace::new(self.now(), ends));
                 place
             })
         };
@@ -192,36 +195,24 @@ impl QuicLogs {
 
     /// Tells a connection's congestion window and round trip, where they have changed.
     pub(super) fn look(&self, place: usize, stats: &ConnectionStats) {
-        let now = self.now_ms();
+        let now = self.now();
         if let Some(trace) = self.state().traces.get_mut(place) {
-            trace.look(now, stats.path.cwnd, stats.path.rtt.as_nanos() as u64);
+            trace.look(now, Metrics { cwnd: stats.path.cwnd, rtt: stats.path.rtt });
         }
     }
 
     /// Writes all logs to a file.
     pub(super) fn write(&self, file: &Path) -> anyhow::Result<()> {
-        let mut out = String::from(
-            "{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON\",\"title\":\"narrows lab\",\"traces\":[",
-        );
-        for (at, trace) in self.state().traces.iter_mut().enumerate() {
-            trace.flush(self.now_ms(), None);
-            let comma = if at > 0 { "," } else { "" };
-            let Trace { ends: [from, to], events, missed, .. } = trace;
-            let _ = write!(
-                out,
-                "{comma}\n{{\"title\":\"{from} to {to}\",\"description\":\"QUIC; {missed} events left out\",\
-                 \"vantage_point\":{{\"name\":\"sender\",\"type\":\"server\"}},\"common_fields\":{{\"protocol_type\":\
-                 [\"QUIC\"],\"time_format\":\"relative\",\"reference_time\":{:.6}}},\"events\":[{events}]}}",
-                self.epoch_ms
-            );
-        }
-        out.push_str("]}\n");
+        let mut state = self.state();
+        state.traces.iter_mut().for_each(|trace| trace.flush(self.now(), None));
+        let logs = state.traces.iter().map(|trace| &trace.log);
+        let out = QlogTrace::file("narrows lab", Millis(self.epoch), logs);
         std::fs::write(file, out).with_context(|| file.display().to_string())
     }
 
     /// Notes the begin of a span; returns the span's number.
     fn span(&self, name: &str, fields: &Fields) -> u64 {
-        let now = self.now_ms();
+        let now = self.now();
         let mut state = self.state();
         let span = match name {
             "drive" => Span::Drive(ACCEPTED.get()),
@@ -248,7 +239,7 @@ impl QuicLogs {
 
     /// Notes an event within the spans that are entered.
     fn event(&self, fields: &Fields) {
-        let now = self.now_ms();
+        let now = self.now();
         let mut state = self.state();
         let innermost = state.entered.iter().rev().find_map(|id| state.spans.get(id));
         let sends = matches!(innermost, Some(Span::Send));
@@ -269,47 +260,16 @@ impl State {
 }
 
 impl Trace {
-    fn new(ends: [SocketAddr; 2]) -> Self {
-        Self {
-            ends,
-            events: String::new(),
-            missed: 0,
-            written: Vec::new(),
-            read: None,
-            outstanding: BTreeMap::new(),
-            in_flight: 0,
-            metrics: None,
-        }
-    }
-
-    fn event(&mut self, now_ms: f64, name: &str, data: &str) {
-        if self.events.len() > MOST {
-            self.missed += 1;
-            return;
-        }
-        let comma = if self.events.is_empty() { "" } else { "," };
-        let _ =
-            write!(self.events, "{comma}\n{{\"time\":{now_ms:.6},\"name\":\"{name}\",\"data\":{{{data}}}}}");
-    }
-
-    fn started(&mut self, now_ms: f64) {
-        let [local, remote] = self.ends;
-        let data = format!(
-            "\"ip_version\":\"v4\",\"src_ip\":\"{}\",\"dst_ip\":\"{}\",\"protocol\":\"QUIC\",\"src_port\":{},\
-             \"dst_port\":{}",
-            local.ip(),
-            remote.ip(),
-            local.port(),
-            remote.port()
-        );
-        self.event(now_ms, "connectivity:connection_started", &data);
+    fn new(now: Now, [local, remote]: [SocketAddr; 2]) -> Self {
+        let mut log = QlogTrace::new(now, "QUIC", local, remote);
         // quinn does not tell the number of the packet that opens the connection.
-        let opener = "\"header\":{\"packet_type\":\"initial\"},\"frames\":[]";
-        self.event(now_ms, "transport:packet_received", opener);
+        let opener = format_args!("\"header\":{{\"packet_type\":\"initial\"}},\"frames\":[]");
+        log.event(now, "transport:packet_received", opener);
+        Self { log, written: Vec::new(), read: None, outstanding: BTreeMap::new(), in_flight: 0, told: None }
     }
 
     /// Something that quinn tells of this connection; `sends` while it writes a packet.
-    fn happens(&mut self, now_ms: f64, fields: &Fields, sends: bool) {
+    fn happens(&mut self, now: Now, fields: &Fields, sends: bool) {
         let message = fields.message.as_str();
         if sends {
             if let (Some(packet), Some(frame)) = (self.written.last_mut(), sent_frame(fields)) {
@@ -317,28 +277,27 @@ impl Trace {
             }
         } else if let Some(rest) = message.strip_prefix("sending ") {
             // A datagram is complete.
-            self.flush(now_ms, rest.split(' ').next().and_then(|n| n.parse().ok()));
+            self.flush(now, rest.split(' ').next().and_then(|n| n.parse().ok()));
         } else if message == "PTO fired" {
-            self.flush(now_ms, None);
-            let data = "\"timer_type\":\"pto\",\"event_type\":\"expired\"";
-            self.event(now_ms, "recovery:loss_timer_updated", data);
+            self.flush(now, None);
+            self.log.timer_expired(now);
             if let Some(bytes) = fields.in_flight {
-                self.in_flight(now_ms, bytes);
+                self.in_flight(now, bytes);
             }
         } else if let Some(rest) = message.strip_prefix("packets lost: [") {
             let space = self.read.as_ref().map(|p| p.space);
-            self.flush(now_ms, None);
+            self.flush(now, None);
             for number in numbers(rest.split(']').next().unwrap_or_default()) {
-                self.lost(now_ms, space, number);
+                self.lost(now, space, number);
             }
-            self.in_flight(now_ms, self.outstanding.values().sum());
+            self.in_flight(now, self.outstanding.values().sum());
         } else if message.starts_with("got frame Ack") {
             self.acked(message);
         } else if let Some(rest) = message.strip_prefix("discarding ") {
             let space = rest.split(' ').next().and_then(space);
-            self.flush(now_ms, None);
+            self.flush(now, None);
             self.outstanding.retain(|(of, _), _| Some(*of) != space);
-            self.in_flight(now_ms, self.outstanding.values().sum());
+            self.in_flight(now, self.outstanding.values().sum());
         }
     }
 
@@ -354,25 +313,25 @@ impl Trace {
         packet.frames.push(format!("{{\"frame_type\":\"ack\",\"acked_ranges\":[{}]}}", ranges.join(",")));
     }
 
-    fn lost(&mut self, now_ms: f64, space: Option<Space>, number: u64) {
+    fn lost(&mut self, now: Now, space: Option<Space>, number: u64) {
         // A timer's losses come without their space: the first that has the number in flight has older packets.
         let has = |space: &Space| self.outstanding.contains_key(&(*space, number));
         let space = space.into_iter().chain(["initial", "handshake", "1RTT"]).find(has).unwrap_or("1RTT");
         self.outstanding.remove(&(space, number));
-        self.event(now_ms, "recovery:packet_lost", &header(space, number));
+        self.log.packet_lost(now, space, number);
     }
 
-    fn in_flight(&mut self, now_ms: f64, bytes: u64) {
+    fn in_flight(&mut self, now: Now, bytes: u64) {
         if std::mem::replace(&mut self.in_flight, bytes) != bytes {
-            self.event(now_ms, "recovery:metrics_updated", &format!("\"bytes_in_flight\":{bytes}"));
+            self.log.event(now, "recovery:metrics_updated", format_args!("\"bytes_in_flight\":{bytes}"));
         }
     }
 
     /// Tells the packets that were being read and written; `len` is the length of the datagram written.
-    fn flush(&mut self, now_ms: f64, len: Option<u64>) {
+    fn flush(&mut self, now: Now, len: Option<u64>) {
         if let Some(Packet { space, number, frames }) = self.read.take() {
-            let data = format!("{},\"frames\":[{}]", header(space, number), frames.join(","));
-            self.event(now_ms, "transport:packet_received", &data);
+            let (header, frames) = (packet_header(space, number), frames.join(","));
+            self.log.event(now, "transport:packet_received", format_args!("{header},\"frames\":[{frames}]"));
         }
         let written = std::mem::take(&mut self.written);
         let count = written.len();
@@ -383,23 +342,21 @@ impl Trace {
             if !frames.is_empty() {
                 self.outstanding.insert((space, number), len.unwrap_or(0));
             }
-            let data = format!("{}{raw},\"frames\":[{}]", header(space, number), frames.join(","));
-            self.event(now_ms, "transport:packet_sent", &data);
+            let (header, frames) = (packet_header(space, number), frames.join(","));
+            let data = format_args!("{header}{raw},\"frames\":[{frames}]");
+            self.log.event(now, "transport:packet_sent", data);
         }
-        self.in_flight(now_ms, self.outstanding.values().sum());
+        self.in_flight(now, self.outstanding.values().sum());
     }
 
-    fn look(&mut self, now_ms: f64, cwnd: u64, rtt_ns: u64) {
-        let metrics = Some([cwnd, rtt_ns]);
-        if std::mem::replace(&mut self.metrics, metrics) != metrics {
-            let data = format!("\"congestion_window\":{cwnd},\"smoothed_rtt\":{:.6}", rtt_ns as f64 / 1e6);
-            self.event(now_ms, "recovery:metrics_updated", &data);
+    fn look(&mut self, now: Now, metrics: Metrics) {
+        if self.told.replace(metrics) != Some(metrics) {
+            let Metrics { cwnd, rtt } = metrics;
+            let rtt = Millis(rtt.as_nanos() as u64);
+            let data = format_args!("\"congestion_window\":{cwnd},\"smoothed_rtt\":{rtt}");
+            self.log.event(now, "recovery:metrics_updated", data);
         }
     }
-}
-
-fn header(space: Space, number: u64) -> String {
-    format!("\"header\":{{\"packet_type\":\"{space}\",\"packet_number\":{number}}}")
 }
 
 /// A frame that quinn writes and that asks for an acknowledgment (RFC 9002, section 2), by its word for it.
@@ -481,7 +438,7 @@ impl Subscriber for QuinnListener {
         if matches!(state.spans.get(&span.into_u64()), Some(Span::Receive | Span::Drive(_)))
             && let Some(trace) = state.current()
         {
-            trace.flush(logs.now_ms(), None);
+            trace.flush(logs.now(), None);
         }
         if let Some(at) = state.entered.iter().rposition(|id| *id == span.into_u64()) {
             state.entered.remove(at);
@@ -498,6 +455,10 @@ impl Subscriber for QuinnListener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(ms: u64) -> Now {
+        Now::from_nanos(ms * 1_000_000)
+    }
 
     fn said(message: &str) -> Fields {
         Fields { message: message.to_owned(), ..Fields::default() }
@@ -523,21 +484,21 @@ mod tests {
     #[test]
     fn packets_are_in_flight_until_they_are_acknowledged_or_lost() {
         let ends = ["192.0.2.1:443", "10.0.0.1:50000"].map(|end| end.parse().unwrap());
-        let mut trace = Trace::new(ends);
+        let mut trace = Trace::new(Now::ZERO, ends);
         for number in 0..4 {
             trace.written.push(Packet { space: "1RTT", number, frames: vec![] });
             // The last one acknowledges alone.
             if number < 3 {
-                trace.happens(1.0, &said("PING"), true);
+                trace.happens(at(1), &said("PING"), true);
             }
-            trace.happens(1.0, &said("sending 1000 bytes in 1 datagrams"), false);
+            trace.happens(at(1), &said("sending 1000 bytes in 1 datagrams"), false);
         }
         assert_eq!(trace.in_flight, 3000);
         trace.read = Some(Packet { space: "1RTT", number: 0, frames: vec![] });
-        trace.happens(2.0, &said("got frame Ack(Ack { ranges: \"[1..=1]\" })"), false);
-        trace.happens(2.0, &said("packets lost: [0], bytes lost: 1000"), false);
+        trace.happens(at(2), &said("got frame Ack(Ack { ranges: \"[1..=1]\" })"), false);
+        trace.happens(at(2), &said("packets lost: [0], bytes lost: 1000"), false);
         assert_eq!(trace.in_flight, 1000);
-        trace.happens(3.0, &Fields { in_flight: Some(1000), ..said("PTO fired") }, false);
+        trace.happens(at(3), &Fields { in_flight: Some(1000), ..said("PTO fired") }, false);
         let of = |number: u64| {
             format!("\"data\":{{\"header\":{{\"packet_type\":\"1RTT\",\"packet_number\":{number}}}")
         };
@@ -548,7 +509,7 @@ mod tests {
             format!("packet_lost\",{}}}", of(0)),
             "{\"time\":3.000000,\"name\":\"recovery:loss_timer_updated\"".to_owned(),
         ] {
-            assert!(trace.events.contains(&event), "{event}: {}", trace.events);
+            assert!(trace.log.events().contains(&event), "{event}: {}", trace.log.events());
         }
     }
 }
