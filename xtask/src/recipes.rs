@@ -63,7 +63,7 @@ pub fn path(target: &Path) -> Result<std::ffi::OsString> {
     std::env::join_paths(folders).context("PATH")
 }
 
-/// List of the tasks, each with a sentence, grouped by who needs them.
+/// Lists all tasks with a sentence on each, in groups of readers.
 pub fn list() -> String {
     let mut text =
         "cargo xtask NAME, words behind NAME reach what it runs; make help lists what most people do\n"

@@ -358,10 +358,7 @@ impl Nfqueue {
                         mac: mac.filter(|_| users).map(Mac),
                         vlan: vlan.filter(|_| users).map(VlanTag::number),
                     };
-                    if is_ip
-                        && packet.is_merged
-                        && let Some(pieces) = self.ports.as_mut().and_then(|ports| ports.cut(&packet))
-                    {
+                    if let Some(pieces) = self.ports.as_mut().and_then(|ports| ports.cut(&packet)) {
                         netlink::verdict(&mut queue.verdicts, queue.number, id, netlink::DROP, None);
                         queue.cut += (pieces.len() as u64).saturating_sub(1);
                         queue.lost += u64::from(pieces.is_empty());

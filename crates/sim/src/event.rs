@@ -156,7 +156,7 @@ impl TimerWheel {
 /// has a thousand times more of them in a millisecond than one of 10 Mbit/s.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// Events of the slot whose turn has come, the next event last.
+    /// Events of the present slot; the last one is the next to happen.
     current: Vec<Entry>,
     fine: TimerWheel,
     coarse: TimerWheel,

@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(found("--features web,stage\n--only web,stage,queue\n--features package\n"), 0);
     }
 
-    /// What builds a package or a router's program, with the feature that says what it has.
+    /// Each script that builds a package or a router's program names the one feature that lists its parts.
     #[test]
     fn packages_and_routers_have_one_list_each() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

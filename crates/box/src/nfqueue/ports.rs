@@ -92,11 +92,15 @@ impl Ports {
     /// stand for more than any sender makes there are none: their headers would take more of a link than it says.
     pub fn cut(&mut self, packet: &QueuedPacket<'_>) -> Option<Vec<Vec<u8>>> {
         let header = packet.link_header;
-        // A packet as long as one of Ethernet goes as one; one that was copied in part cannot be cut.
+        // A packet as long as one of Ethernet goes as one.
         let is_long = header.len() + packet.bytes.len() > ETHERNET_FRAME;
-        let is_whole = narrows_wire::parse(packet.bytes).is_ok_and(|h| h.len.0 <= packet.bytes.len() as u64);
         let is_ethernet = packet.is_ip && header.len() == ETHERNET_HEADER && packet.leaves_by != 0;
-        if !packet.is_merged || !is_long || !is_whole || !is_ethernet {
+        if !packet.is_merged || !is_long || !is_ethernet {
+            return None;
+        }
+        // One that was copied in part cannot be cut.
+        let is_whole = narrows_wire::parse(packet.bytes).is_ok_and(|h| h.len.0 <= packet.bytes.len() as u64);
+        if !is_whole {
             return None;
         }
         self.port(packet.leaves_by).output.as_ref()?;

@@ -18,8 +18,10 @@ const AVERAGED: Duration = Duration::from_secs(5);
 const TRIPS: u64 = 2;
 /// Multiple of the round trip without a queue from which a round trip is long.
 const LONG: u64 = 2;
-/// Multiple within which round trips are as before, from one average to the next; and that of a single one.
+/// Multiple within which the shortest round trips of a trial are as before it.
 const ALIKE: f64 = 1.6;
+/// Multiple from which round trips are others than before: of one average after another, and of a single round trip
+/// while nothing is held back.
 const APART: u64 = 2;
 /// Round trips in a row that are longer than [`APART`] allows, before a queue has grown.
 const GROWN: u32 = 8;

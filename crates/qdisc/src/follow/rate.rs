@@ -150,9 +150,9 @@ impl RateEstimate {
         self.now_bps = bounded(bps, config);
     }
 
-    /// Sets the average, as measured while the link was busy.
+    /// Sets the average, as measured while the link was full.
     pub fn set_average(&mut self, bps: f64, config: &FollowConfig) {
-        (self.measured, self.average_bps) = (true, bounded(bps, config));
+        (self.measured, self.full, self.average_bps) = (true, true, bounded(bps, config));
     }
 
     /// Sets the rate for the time after an outage.

@@ -1,4 +1,4 @@
-//! Both sides of the box, on one of which the slow link lies, and the controllers that see it there.
+//! Sides of the box, and a controller for each. The slow link lies on one of them.
 
 use core::ops::{Index, IndexMut};
 

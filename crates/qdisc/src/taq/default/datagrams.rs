@@ -55,7 +55,7 @@ impl Datagrams {
         (self.full_since, self.refused) = (None, None);
     }
 
-    /// Time for which more than enough has been waiting, for a flow of which that is so at `now`.
+    /// Time for which more than enough of the flow has waited without a break; more than enough waits at `now`.
     fn full_for(&mut self, now: Instant) -> Duration {
         let units = (now.as_nanos() >> 20) as u32;
         let since = *self.full_since.get_or_insert(NonZeroU32::MIN.saturating_add(units.saturating_sub(1)));
