@@ -1,8 +1,9 @@
 //! qlog of the senders of the first connections, for qvis and other readers.
 //!
-//! [`QlogTrace`] has the format. Times are simulated milliseconds. QUIC's packets are those of the run. TCP has no packet numbers, so each transmission of a segment has one here, and an acknowledgment
-//! names the last transmissions of what it covers; a segment that is sent again was lost before. Where we differ: TCP's
-//! packets are all of type 1RTT.
+//! [`QlogTrace`] has the format. Times are simulated milliseconds. QUIC's packets are those of the run. TCP has no
+//! packet numbers, so each transmission of a segment has one here, and an acknowledgment names the last transmissions
+//! of what it covers; a segment that is sent again was lost before. Where we differ: TCP's packets are all of type
+//! 1RTT.
 
 use core::fmt;
 use core::net::SocketAddr;

@@ -124,13 +124,14 @@ mod tests {
         trace.packet_lost(Instant::from_nanos(1_500_007), "1RTT", 3);
         trace.timer_expired(Instant::from_nanos(2_000_000_000));
         assert_eq!(
-            QlogTrace::file("narrows test", Millis(5_000_000), [&trace, &trace].into_iter().take(1)),
+            QlogTrace::file("narrows test", Millis(5_000_000), [&trace]),
             "{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON\",\"title\":\"narrows test\",\"traces\":[\n\
              {\"title\":\"192.0.2.1:443 to 10.0.0.1:50000\",\"description\":\"QUIC; 0 events left out\",\
-             \"vantage_point\":{\"name\":\"sender\",\"type\":\"server\"},\"common_fields\":{\"protocol_type\":[\"QUIC\"],\
-             \"time_format\":\"relative\",\"reference_time\":5.000000},\"events\":[\n\
+             \"vantage_point\":{\"name\":\"sender\",\"type\":\"server\"},\"common_fields\":{\
+             \"protocol_type\":[\"QUIC\"],\"time_format\":\"relative\",\"reference_time\":5.000000},\"events\":[\n\
              {\"time\":0.000000,\"name\":\"connectivity:connection_started\",\"data\":{\"ip_version\":\"v4\",\
-             \"src_ip\":\"192.0.2.1\",\"dst_ip\":\"10.0.0.1\",\"protocol\":\"QUIC\",\"src_port\":443,\"dst_port\":50000}},\n\
+             \"src_ip\":\"192.0.2.1\",\"dst_ip\":\"10.0.0.1\",\"protocol\":\"QUIC\",\"src_port\":443,\
+             \"dst_port\":50000}},\n\
              {\"time\":1.500007,\"name\":\"recovery:packet_lost\",\"data\":{\"header\":{\"packet_type\":\"1RTT\",\
              \"packet_number\":3}}},\n\
              {\"time\":2000.000000,\"name\":\"recovery:loss_timer_updated\",\"data\":{\"timer_type\":\"pto\",\

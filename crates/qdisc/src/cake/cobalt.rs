@@ -105,8 +105,8 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// Notes that the queue was empty in its turn. Returns whether the queue's state has come to rest, so that it may be
-    /// forgotten.
+    /// Notes that the queue was empty in its turn. Returns whether the queue's state has come to rest, so that it may
+    /// be forgotten.
     pub fn emptied(&mut self, law: &Law, now: Instant) -> bool {
         if self.p_drop > 0 && now.since(self.step) > law.target {
             self.p_drop = self.p_drop.saturating_sub(FALL);
