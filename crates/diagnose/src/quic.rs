@@ -527,8 +527,8 @@ impl QuicAnalyzer {
     }
 }
 
-/// Seconds between the beginnings of a log and of its connection by clocks that are right: of a first packet that is
-/// lost three times (RFC 9002, section 6.2.2).
+/// Most nanoseconds between the beginnings of a log and of its connection, by clocks that are right: of a first packet
+/// that is lost three times (RFC 9002, section 6.2.2).
 const NEAR_NS: i64 = 7_000_000_000;
 
 /// Finds the connection of a log: by its addresses, else by time and length if only one is like it; if there is one log

@@ -85,7 +85,7 @@ impl SenderLog {
         first.into_iter().flatten().min()
     }
 
-    /// Seconds by which the log begins and ends apart from a connection that was captured, if both clocks are right.
+    /// Nanoseconds between the beginnings of the log and of a connection that was captured, if both clocks are right.
     /// `origin` is the time of the capture's beginning, in nanoseconds since 1970.
     pub(crate) fn apart(&self, passed: &Passed, origin: Option<i128>) -> Option<i64> {
         let begun = i128::from(self.begun()?) - origin?;
