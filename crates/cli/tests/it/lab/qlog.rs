@@ -60,10 +60,11 @@ fn quics_senders_are_logged_and_the_capture_agrees() {
         let lost = of["recovery:packet_lost"];
         assert!((lost * 9 / 10..=lost).contains(&sum("lost")), "{lost} {}", sum("lost"));
         assert_eq!(sum("timeouts"), of["recovery:loss_timer_updated"]);
-        // At the server the capture has each datagram; several packets may share one.
+        // At the server the capture has each datagram. Several packets may share one, and several datagrams a frame, as
+        // quinn hands them over (UDP_SEGMENT), more of them on a busy host.
         let logged = flows.iter().filter(|f| !f["qlog"].is_null());
         let captured: u64 = logged.map(|f| f["packets"][1].as_u64().unwrap()).sum();
-        let least = if end == "server.pcap" { sum("sent") / 2 } else { 0 };
+        let least = if end == "server.pcap" { sum("sent") / 4 } else { 0 };
         assert!((least..=sum("sent")).contains(&captured), "{end}: {captured} {}", sum("sent"));
         let stalls = flows.iter().flat_map(|f| f["stalls"].as_array().unwrap());
         for stall in stalls.filter(|s| s["by_qlog"] == true) {
