@@ -99,13 +99,13 @@ impl fmt::Display for CaptureError {
         match &self.kind {
             CaptureErrorKind::Read(e) => write!(f, "cannot read: {e}"),
             CaptureErrorKind::NotACapture(b) => {
-                write!(f, "neither pcap nor pcapng, snoop or ERF: ")?;
-                match others::format_of(*b) {
-                    Some((name, remedy)) => write!(f, "it is {name}; {remedy}"),
-                    None => {
-                        write!(f, "it begins with {:02x} {:02x} {:02x} {:02x}", b[0], b[1], b[2], b[3])
-                    }
-                }
+                let (name, remedy) = others::name_of(*b);
+                let [first, second, third, fourth] = b;
+                write!(
+                    f,
+                    "neither pcap nor pcapng, snoop or ERF: it is {name} (it begins with {first:02x} {second:02x} \
+                     {third:02x} {fourth:02x}); {remedy}"
+                )
             }
             CaptureErrorKind::Version(v) => {
                 write!(f, "format version {v}: expected 2 for pcap, 1 for pcapng")

@@ -58,7 +58,9 @@ pub(super) fn is_erf<R: Read>(source: &mut Source<R>) -> Result<bool, CaptureErr
     let Ok(Some(head)) = source.peek::<16>("a record") else { return Ok(false) };
     let (seconds, len, wire) = (word(&head, 4, false), half(&head, 10, true), half(&head, 14, true));
     let kind = head[8] & 0x7f;
-    Ok(matches!(kind, 1 | 2 | 11 | 16 | 20 | 22 | 23 | 48)
+    let named = format_of([head[0], head[1], head[2], head[3]]).is_some();
+    Ok(!named
+        && matches!(kind, 1 | 2 | 11 | 16 | 20 | 22 | 23 | 48)
         && seconds > YEAR_1990
         && (16..=MOST_RECORD).contains(&len)
         && (kind == 48 || wire > 0))
@@ -91,7 +93,7 @@ pub(super) fn erf_frame<R: Read>(source: &mut Source<R>) -> Result<Option<Frame>
 }
 
 /// Name of what begins so, and what can be done about it.
-pub(super) const fn format_of(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
+const fn format_of(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
     const EDITCAP: &str = "convert it: editcap -F pcap FILE new.pcap";
     Some(match magic {
         [b'G', b'M', b'B', b'U'] | [b'R', b'T', b'S', b'S'] => ("a capture of Network Monitor", EDITCAP),
@@ -100,6 +102,12 @@ pub(super) const fn format_of(magic: [u8; 4]) -> Option<(&'static str, &'static 
         [b'i', b'p', b't', b'r'] => ("a trace of AIX", EDITCAP),
         [b'b', b't', b's', b'n'] => ("a capture of Bluetooth", "there is no IP in it"),
         [0x7f, b'v', b'e', b'r'] => ("a capture of OmniPeek", EDITCAP),
+        [b'O', b'b', b's', b'e'] => ("a capture of Observer", EDITCAP),
+        [5, b'V', b'N', b'F'] => ("a capture of Visual Networks", EDITCAP),
+        [1, 0x10, b'L', 0] => ("a capture of LANalyzer", EDITCAP),
+        [0xaa, 0xaa, 0xaa, 0xaa] => ("a capture of 5View", EDITCAP),
+        [b'T', b'R', 0, b'd'] => ("a trace of HP-UX", EDITCAP),
+        [b'+', b'-', b'-', _] => ("a capture as text of K12", EDITCAP),
         [0x1f, 0x8b, ..] => ("in gzip", "expand it: gzip -dc FILE | narrows diagnose -"),
         [0x28, 0xb5, 0x2f, 0xfd] => ("in zstd", "expand it: zstd -dc FILE | narrows diagnose -"),
         [0x04, 0x22, 0x4d, 0x18] => ("in lz4", "expand it: lz4 -dc FILE | narrows diagnose -"),
@@ -107,5 +115,15 @@ pub(super) const fn format_of(magic: [u8; 4]) -> Option<(&'static str, &'static 
         [b'B', b'Z', b'h', b'1'..=b'9'] => ("in bzip2", "expand it: bzip2 -dc FILE | narrows diagnose -"),
         [b'P', b'K', 3, 4] => ("a ZIP archive", "expand it: unzip -p FILE | narrows diagnose -"),
         _ => return None,
+    })
+}
+
+/// Name of what begins so, of a format that is known or of none, and what can be done about it.
+pub(super) fn name_of(magic: [u8; 4]) -> (&'static str, &'static str) {
+    let text = magic.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace());
+    format_of(magic).unwrap_or(if text {
+        ("text", "a capture is what tcpdump -w FILE or Wireshark writes")
+    } else {
+        ("of an unknown format", "if Wireshark reads it, convert it: editcap -F pcap FILE new.pcap")
     })
 }

@@ -48,6 +48,11 @@ impl<R: Read> Source<R> {
         Ok(len)
     }
 
+    /// Bytes that were read and are not used yet. Nothing is waited for, so a pipe may have none.
+    pub(super) fn at_hand(&self) -> &[u8] {
+        &self.held[self.at..self.to]
+    }
+
     /// The next `N` bytes, which are not used up; `None` if the file ends before the first of them. `what` names what
     /// they belong to, for the error.
     #[inline]

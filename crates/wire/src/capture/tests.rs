@@ -239,7 +239,24 @@ fn faults_are_named_with_their_place() {
     let pcap = |rest: &[u8]| complaint(&[head.clone(), frame.clone(), rest.into()].concat());
     assert_eq!(complaint(&[]), "the file ends inside the file header");
     assert_eq!(complaint(&head[..23]), "the file ends inside the file header");
-    assert_eq!(complaint(b"GIF89a"), "neither pcap nor pcapng, snoop or ERF: it begins with 47 49 46 38");
+    for (bytes, said) in [
+        (
+            &b"GIF89a"[..],
+            "it is text (it begins with 47 49 46 38); a capture is what tcpdump -w FILE or Wireshark writes",
+        ),
+        (
+            &[0xff; 30],
+            "it is of an unknown format (it begins with ff ff ff ff); if Wireshark reads it, convert it: ",
+        ),
+        (b"XCP\x002.002\0\0\0\0\0\0\0", "it is a capture of NetXRay"),
+        (b"ObserverPktBuffe", "it is a capture of Observer"),
+    ] {
+        let complaint = complaint(bytes);
+        assert!(
+            complaint.starts_with(&format!("neither pcap nor pcapng, snoop or ERF: {said}")),
+            "{complaint}"
+        );
+    }
     assert_eq!(pcap(&frame[..15]), "at frame 2: the file ends inside a frame's header");
     assert_eq!(pcap(&frame[..17]), "at frame 2: the file ends inside a frame's bytes");
     assert_eq!(

@@ -58,14 +58,24 @@ fn every_format() {
             }
             table.same(&name(&format!("pcap 2.{minor}")), &found(file));
         }
-        let mut file = o.pcap_head(0xa1b2_cd34, 4, 1);
-        for (at, frame) in &frames {
-            let stamp = [(at / 1_000_000_000) as u32, (at % 1_000_000_000 / 1000) as u32];
-            let len = frame.len() as u32;
-            file.extend(o.words(&[stamp[0], stamp[1], len, len, 2, 0]));
-            file.extend(frame);
+        // As Kuznetzov's three patches and Nokia's write it, two of them with libpcap's own magic.
+        let patches = [
+            ("October", 0xa1b2_cd34, 8),
+            ("September", 0xa1b2_cd34, 12),
+            ("April", 0xa1b2_c3d4, 8),
+            ("Nokia", 0xa1b2_c3d4, 4),
+        ];
+        for (patch, magic, more) in patches {
+            let mut file = o.pcap_head(magic, 4, 1);
+            for (at, frame) in &frames {
+                let stamp = [(at / 1_000_000_000) as u32, (at % 1_000_000_000 / 1000) as u32];
+                let len = frame.len() as u32;
+                file.extend(o.words(&[stamp[0], stamp[1], len, len]));
+                file.extend(&o.words(&[2, 0x0800_0003, 0x0001_0203])[..more]);
+                file.extend(frame);
+            }
+            table.same(&name(&format!("pcap as patched, {patch}")), &found(file));
         }
-        table.same(&name("Kuznetzov's"), &found(file));
         for (resolution, per_second) in [(None, 1_000_000), (Some(9), 1_000_000_000), (Some(0x94), 1 << 20)] {
             table.same(&name("pcapng"), &found(ng(o, resolution, per_second, &frames)));
         }
