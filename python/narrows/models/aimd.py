@@ -54,7 +54,7 @@ def backoff(rtt_min_s: ArrayLike, rtt_max_s: ArrayLike, limits: Limits = LIMITS)
     """Back-off factor by equation 4: ``RTTmin / RTTmax`` within the limits.
 
     Args:
-        rtt_min_s: Least round-trip time (s, above 0).
+        rtt_min_s: Least round-trip time of the flow: the queue is empty (s, above 0).
         rtt_max_s: Greatest round-trip time, at least the least (s, above 0).
     """
     return one("aimd.backoff", rtt_min_s, rtt_max_s, limits)
@@ -161,7 +161,7 @@ def risen_after(beta: ArrayLike, epochs: ArrayLike) -> Array:
 
     Args:
         beta: Back-off factor: share of the window that a loss leaves (0 to below 1).
-        epochs: Congestion epochs (0 or more).
+        epochs: Number of congestion epochs: times from one loss to the next (0 or more).
     """
     return one("aimd.risen_after", beta, epochs)
 
@@ -173,8 +173,9 @@ def epoch(phi: ArrayLike, beta: ArrayLike, alpha: ArrayLike, dbp_packets: ArrayL
         phi: Buffer as a multiple of the delay-bandwidth product (DBP) (DBP, 0 to 1e6).
         beta: Back-off factor: share of the window that a loss leaves (0 to below 1).
         alpha: Increase per round trip (packets, above 0).
-        dbp_packets: Delay-bandwidth product (packets, above 0).
-        flows: Flows (whole, 1 or more).
+        dbp_packets: Packets that the path holds without a queue: its rate times the round-trip time (packets, above
+            0).
+        flows: Number of flows that share the link (whole, 1 or more).
     """
     return Epoch(*several("aimd.epoch", phi, beta, alpha, dbp_packets, flows))
 
@@ -185,7 +186,7 @@ def fade(
     """Greatest round-trip time after a congestion event by equation 9: ``goal + gamma (RTTmax - goal)``.
 
     Args:
-        rtt_min_s: Least round-trip time (s, above 0).
+        rtt_min_s: Least round-trip time of the flow: the queue is empty (s, above 0).
         srtt_s: Smoothed round-trip time, between the least and the greatest (s, above 0).
         rtt_max_s: Greatest round-trip time, at least the least (s, above 0).
         gamma: Share of the excess that an event leaves; 7/8 in the paper (0 to 1).

@@ -30,7 +30,7 @@ def sqrt_rule(dbp: ArrayLike, flows: ArrayLike) -> Array:
 
     Args:
         dbp: Delay-bandwidth product, in the unit that the buffer is to have (above 0).
-        flows: Long flows (whole, 1 or more).
+        flows: Number of long flows that share the link (whole, 1 or more).
     """
     return one("buffers.sqrt_rule", dbp, flows)
 

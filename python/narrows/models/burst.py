@@ -79,7 +79,7 @@ def flow_level(packets: ArrayLike, initial: ArrayLike = 1, f: ArrayLike = 8, mic
 
     Args:
         packets: Size of the file (packets, whole, 1 to 100000).
-        initial: Initial window (packets, whole, 1 to 100000).
+        initial: Window of the sender before the first ACK (packets, whole, 1 to 100000).
         f: Smoothing-out factor of Burst TCP: the smaller the bolder; 4 to 8 are good (whole, 1 to 1e6).
         mice: Mice threshold of Burst TCP (packets, whole, 1 to 1e6).
     """
@@ -100,7 +100,7 @@ def rounds(packets: ArrayLike, initial: ArrayLike = 1, growth: Growth = GROWTH) 
 
     Args:
         packets: Size of the file (packets, whole, 1 to 100000).
-        initial: Initial window (packets, whole, 1 to 100000).
+        initial: Window of the sender before the first ACK (packets, whole, 1 to 100000).
     """
     return Rounds(*several("burst.rounds", packets, initial, growth))
 
@@ -110,7 +110,7 @@ def round_trips(packets: ArrayLike, initial: ArrayLike = 1, growth: Growth = GRO
 
     Args:
         packets: Size of the file (packets, whole, 1 to 100000).
-        initial: Initial window (packets, whole, 1 to 100000).
+        initial: Window of the sender before the first ACK (packets, whole, 1 to 100000).
     """
     return one("burst.round_trips", packets, initial, growth)
 
@@ -120,7 +120,7 @@ def overshoot(pipe: ArrayLike, initial: ArrayLike = 1, growth: Growth = GROWTH) 
 
     Args:
         pipe: Packets that path and buffer hold together (packets, whole, 1 to 100000).
-        initial: Initial window (packets, whole, 1 to 100000).
+        initial: Window of the sender before the first ACK (packets, whole, 1 to 100000).
     """
     return Overshoot(*several("burst.overshoot", pipe, initial, growth))
 
@@ -130,7 +130,7 @@ def transfer(packets: ArrayLike, path: Path, initial: ArrayLike = 1, growth: Gro
 
     Args:
         packets: Size of the file (packets, whole, 1 to 100000).
-        initial: Initial window (packets, whole, 1 to 100000).
+        initial: Window of the sender before the first ACK (packets, whole, 1 to 100000).
     """
     return one("burst.transfer", packets, path, initial, growth)
 

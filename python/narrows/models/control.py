@@ -56,7 +56,7 @@ class State(NamedTuple):
     """Queue and rates; NaN where there is none."""
 
     queue: Array
-    """Packets outstanding."""
+    """Packets that wait in the queue."""
     rates: Array
     """Packets that each flow sends in a step; flows are the last axis."""
 
@@ -127,7 +127,7 @@ def pipe_packets(capacity_pps: ArrayLike, rtt_s: ArrayLike, buffer_packets: Arra
 
     Args:
         capacity_pps: Rate of the path (packets/s, above 0).
-        rtt_s: Round-trip time (s, above 0).
+        rtt_s: Round-trip time of the path, queue left out (s, above 0).
         buffer_packets: Buffer of the path (packets, 0 to 1e12).
     """
     return one("control.pipe_packets", capacity_pps, rtt_s, buffer_packets)
@@ -147,6 +147,6 @@ def slow_start_rtts(packets: ArrayLike) -> Array:
     """Round trips of slow start (1, 2, 4, ... packets, no loss) that a transfer needs.
 
     Args:
-        packets: Packets to send (packets, whole, 0 or more).
+        packets: Number of packets that the connection has to send (packets, whole, 0 or more).
     """
     return one("control.slow_start_rtts", packets)

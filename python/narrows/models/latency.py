@@ -21,7 +21,7 @@ class Transfer:
     """Transfer and its path."""
 
     packets: ArrayLike
-    """Segments to send (packets, whole, 1 to 1e12)."""
+    """Number of segments that the transfer has (packets, whole, 1 to 1e12)."""
     loss: ArrayLike
     """Loss of a packet on its way to the receiver, and of the SYN: 0, or 1e-12 and more; below 0.5 (0 to below 0.5)."""
     rtt_s: ArrayLike

@@ -38,7 +38,7 @@ class Bottleneck:
     rto_min_s: ArrayLike = 0.2
     """Floor of the senders' timer: 0.2 s in Linux and ns-2, 1 s by RFC 6298 (s, 0 to 1e9)."""
     window: ArrayLike = 1000
-    """Receive window (packets, whole, 4 to 10000)."""
+    """Greatest window that a receiver offers (packets, whole, 4 to 10000)."""
     stack: str = "linux"
     """Timer of the senders. One of ``linux``: as in Linux, with timestamps and tail loss probes; ``rfc``: by RFC 6298
     to the letter, as in ns-2, without timestamps."""

@@ -35,27 +35,28 @@ class Exponential(NamedTuple):
     """Exponential law."""
 
     mean_bytes: ArrayLike
-    """Mean size (bytes, 0.001 to 1e15)."""
+    """Mean size of a transfer (bytes, 0.001 to 1e15)."""
 
 
 class Pareto(NamedTuple):
     """Pareto law: ``P(S > x) = (scale/x)^shape``."""
 
     scale_bytes: ArrayLike
-    """Least size (bytes, 0.001 to 1e15)."""
+    """Least size of a transfer, the scale of Pareto's law (bytes, 0.001 to 1e15)."""
     shape: ArrayLike
-    """Shape (1.1 to 100)."""
+    """Shape of Pareto's law: the smaller, the more of the bytes are in few long transfers (1.1 to 100)."""
 
 
 class BoundedPareto(NamedTuple):
     """Pareto law between two ends."""
 
     low_bytes: ArrayLike
-    """Least size (bytes, 0.001 to 1e15)."""
+    """Least size of a transfer (bytes, 0.001 to 1e15)."""
     high_bytes: ArrayLike
     """Greatest size of a transfer, above the least (bytes, above 0)."""
     shape: ArrayLike
-    """Shape (0.01 to 100)."""
+    """Shape of Pareto's law, here cut at a greatest size: the smaller, the more of the bytes are in few long transfers
+    (0.01 to 100)."""
 
 
 Sizes = Union[Fixed, Choice, Exponential, Pareto, BoundedPareto]

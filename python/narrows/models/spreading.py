@@ -23,7 +23,7 @@ class Parameters:
     loss: ArrayLike
     """Loss probability of a segment: with it all later ones of its burst are lost (0 to below 0.5)."""
     rtt_s: ArrayLike
-    """Round-trip time (s, above 0)."""
+    """Round-trip time of the path (s, above 0)."""
     rto_s: ArrayLike
     """First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6)."""
     backoff: str = "single_segment"
@@ -35,7 +35,7 @@ class Delivery(NamedTuple):
     """Time until the last segment is acknowledged."""
 
     mean_s: Array
-    """Mean, s."""
+    """Mean of that time, s."""
     std_dev_s: Array
     """Standard deviation; NaN from a loss of 1/4 on, where there is none."""
 
@@ -45,7 +45,7 @@ def no_loss(loss: ArrayLike, segments: ArrayLike) -> Array:
 
     Args:
         loss: Probability that a segment is lost (0 to 1).
-        segments: Segments (whole, 0 to 4.294967295e9).
+        segments: Number of segments of the transfer (whole, 0 to 4.294967295e9).
     """
     return one("spreading.no_loss", loss, segments)
 
@@ -99,7 +99,7 @@ def printed_s_no_fr(i: ArrayLike, n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLik
         i: Segments of the transfer (segments, whole, 1 to 1024).
         n: Segments of the first window (segments, whole, 1 to 1024).
         loss: Loss probability of a segment: with it all later ones of its burst are lost (0 to below 0.5).
-        rtt_s: Round-trip time (s, above 0).
+        rtt_s: Round-trip time of the path (s, above 0).
         rto_s: First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
     """
     return one("spreading.printed_s_no_fr", i, n, loss, rtt_s, rto_s)
@@ -113,7 +113,7 @@ def printed_fr_saving(
     Args:
         n: Segments of the first window (segments, whole, 1 to 1024).
         loss: Loss probability of a segment: with it all later ones of its burst are lost (0 to below 0.5).
-        rtt_s: Round-trip time (s, above 0).
+        rtt_s: Round-trip time of the path (s, above 0).
         rto_s: First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
         weighted: Whether the probabilities that equation 3 lacks are put in.
     """
@@ -127,7 +127,7 @@ def printed_b(i: ArrayLike, n: ArrayLike, loss: ArrayLike, rtt_s: ArrayLike, rto
         i: Segments of the transfer (segments, whole, 1 to 1024).
         n: Segments of the first window (segments, whole, 1 to 1024).
         loss: Loss probability of a segment: with it all later ones of its burst are lost (0 to below 0.5).
-        rtt_s: Round-trip time (s, above 0).
+        rtt_s: Round-trip time of the path (s, above 0).
         rto_s: First value of the timer, before any back-off, at least the RTT and at most 1e6 s (s, 0 to 1e6).
     """
     return one("spreading.printed_b", i, n, loss, rtt_s, rto_s)

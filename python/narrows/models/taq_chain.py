@@ -28,7 +28,7 @@ class Chain:
     stages: ArrayLike | None = None
     """Number of back-offs beyond the first (whole, 0 to 16); None: 3 of f3, 6 of f64, which is a cap of 64 T0."""
     wmax: ArrayLike = 6
-    """Greatest window (packets, whole, 4 to 10000)."""
+    """Greatest window of a flow (packets, whole, 4 to 10000)."""
     t0_epochs: ArrayLike = 2
     """First value of the timer, before any back-off; an epoch is a round trip (epochs, 1 to 1e6)."""
     probe_epochs: ArrayLike | None = None
@@ -93,7 +93,7 @@ class Silences(NamedTuple):
     per_epoch: Array
     """Number of silences that begin per epoch."""
     mean_epochs: Array
-    """Mean length, epochs."""
+    """Mean length of a silence, epochs."""
 
 
 def stationary(loss: ArrayLike, chain: Chain = CHAIN) -> Stationary:

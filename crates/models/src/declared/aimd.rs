@@ -24,7 +24,7 @@ parameters! {
     pub BETA_LO = number("beta_lo", to(1e-6, 1.0).without_high(), 0.5).or(BackoffRange::PAPER.lo());
     /// Greatest back-off factor of an adaptive flow, at least the least.
     pub BETA_HI = number("beta_hi", to(1e-6, 1.0).without_high(), 0.8).or(BackoffRange::PAPER.hi());
-    /// Least round-trip time.
+    /// Least round-trip time of the flow: the queue is empty.
     RTT_MIN_S = number("rtt_min_s", POSITIVE, 0.1);
     /// Smoothed round-trip time, between the least and the greatest.
     SRTT_S = number("srtt_s", POSITIVE, 0.15);
@@ -44,11 +44,11 @@ parameters! {
     pub LOSING_SHARE_OR_ALL = number("losing_share", SHARE.without_low(), 0.5).or(1.0);
     /// Share of the way that windows go towards their equilibrium.
     RISE = number("rise", SHARE.without_high(), 0.8);
-    /// Congestion epochs.
+    /// Number of congestion epochs: times from one loss to the next.
     EPOCHS = number("epochs", to(0.0, f64::INFINITY).without_high(), 3.0);
-    /// Delay-bandwidth product.
+    /// Packets that the path holds without a queue: its rate times the round-trip time.
     DBP_PACKETS = number("dbp_packets", POSITIVE, 100.0);
-    /// Flows.
+    /// Number of flows that share the link.
     FLOWS = number("flows", to(1.0, f64::INFINITY).whole(), 10.0);
     /// Share of the excess that an event leaves; 7/8 in the paper.
     GAMMA = number("gamma", SHARE, 0.875);

@@ -9,7 +9,7 @@ use crate::burst::{After, BurstTcp, Form, Growth, Hop, Pareto, Path, Rounds};
 parameters! {
     /// Size of the file.
     pub PACKETS = number("packets", to(1.0, 100_000.0).whole(), 64.0);
-    /// Initial window.
+    /// Window of the sender before the first ACK.
     pub INITIAL = number("initial", to(1.0, 100_000.0).whole(), 1.0).or(1.0).unit("packets");
     /// Smoothing-out factor of Burst TCP: the smaller the bolder; 4 to 8 are good.
     pub F = number("f", to(1.0, 1e6).whole(), 8.0).or(8.0);

@@ -30,7 +30,7 @@ parameters! {
     FRACTION = number("fraction", SHARE.without_low().without_high(), 0.05).or(0.05);
     /// Rate of the path.
     CAPACITY_PPS = number("capacity_pps", POSITIVE, 100.0);
-    /// Round-trip time.
+    /// Round-trip time of the path, queue left out.
     RTT_S = number("rtt_s", POSITIVE, 0.2);
     /// Buffer of the path.
     pub BUFFER_PACKETS = number("buffer_packets", to(0.0, 1e12), 30.0);
@@ -38,7 +38,7 @@ parameters! {
     PIPE_PACKETS = number("pipe_packets", POSITIVE, 50.0);
     /// Connections that share the pipe.
     CONNECTIONS = number("connections", to(1.0, 2_147_483_648.0).whole(), 10.0);
-    /// Packets to send.
+    /// Number of packets that the connection has to send.
     PACKETS = number("packets", to(0.0, f64::INFINITY).whole(), 10.0);
 }
 
@@ -52,7 +52,7 @@ groups! {
 tuples! {
     /// Queue and rates; NaN where there is none.
     STATE = State {
-        /// Packets outstanding.
+        /// Packets that wait in the queue.
         queue in "packets",
         /// Packets that each flow sends in a step; flows are the last axis.
         rates in "packets",

@@ -18,7 +18,7 @@ parameters! {
         .or_none("one bandwidth-delay product, at least 4");
     /// Floor of the senders' timer: 0.2 s in Linux and ns-2, 1 s by RFC 6298.
     pub RTO_MIN_S = number("rto_min_s", to(0.0, 1e9), 0.2).or(0.2);
-    /// Receive window.
+    /// Greatest window that a receiver offers.
     pub WINDOW = number("window", to(4.0, 10_000.0).whole(), 1000.0).or(1000.0).unit("packets");
     /// Timer of the senders.
     pub STACK = word("stack", &[

@@ -17,17 +17,17 @@ parameters! {
     FIXED = number("bytes", to(1e-3, 1e15), 1000.0);
     /// Sizes of transfers, each as likely, up to 1 000 000 of them.
     CHOICE = row("bytes", to(1e-3, 1e15), &[1000.0, 3000.0], "sizes");
-    /// Mean size.
+    /// Mean size of a transfer.
     MEAN_BYTES = number("mean_bytes", to(1e-3, 1e15), 1000.0);
-    /// Least size.
+    /// Least size of a transfer, the scale of Pareto's law.
     SCALE_BYTES = number("scale_bytes", to(1e-3, 1e15), 500.0);
-    /// Shape.
+    /// Shape of Pareto's law: the smaller, the more of the bytes are in few long transfers.
     SHAPE = number("shape", to(1.1, 100.0), 2.5);
-    /// Least size.
+    /// Least size of a transfer.
     LOW_BYTES = number("low_bytes", to(1e-3, 1e15), 500.0);
     /// Greatest size of a transfer, above the least.
     HIGH_BYTES = number("high_bytes", POSITIVE, 50_000.0);
-    /// Shape.
+    /// Shape of Pareto's law, here cut at a greatest size: the smaller, the more of the bytes are in few long transfers.
     BOUNDED_SHAPE = number("shape", to(0.01, 100.0), 1.2);
 }
 

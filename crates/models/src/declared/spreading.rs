@@ -16,9 +16,9 @@ parameters! {
     pub LOSS = number("loss", to(0.0, 0.5).without_high(), 0.05);
     /// Probability that a segment is lost.
     ANY_LOSS = number("loss", SHARE, 0.05);
-    /// Segments.
+    /// Number of segments of the transfer.
     SEGMENTS = number("segments", to(0.0, 4_294_967_295.0).whole(), 5.0);
-    /// Round-trip time.
+    /// Round-trip time of the path.
     pub RTT_S = number("rtt_s", POSITIVE, 0.2);
     /// First value of the timer, before any back-off, at least the RTT and at most 1e6 s.
     pub RTO_S = number("rto_s", to(0.0, 1e6), 1.0);
@@ -39,7 +39,7 @@ groups! {
 tuples! {
     /// Time until the last segment is acknowledged.
     DELIVERY = Delivery {
-        /// Mean.
+        /// Mean of that time.
         mean_s,
         /// Standard deviation; NaN from a loss of 1/4 on, where there is none.
         std_dev_s,

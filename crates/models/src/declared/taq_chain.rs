@@ -24,7 +24,7 @@ parameters! {
     ]).or_word("f64");
     /// Number of back-offs beyond the first.
     STAGES = number("stages", to(0.0, 16.0).whole(), 3.0).or_none("3 of f3, 6 of f64, which is a cap of 64 T0");
-    /// Greatest window.
+    /// Greatest window of a flow.
     pub WMAX = number("wmax", to(4.0, 10_000.0).whole(), 6.0).or(6.0).unit("packets");
     /// First value of the timer, before any back-off; an epoch is a round trip.
     pub T0_EPOCHS = number("t0_epochs", to(1.0, EPOCHS_MOST), 2.0).or(2.0);
@@ -102,7 +102,7 @@ tuples! {
     SILENCES = Silences {
         /// Number of silences that begin per epoch.
         per_epoch,
-        /// Mean length.
+        /// Mean length of a silence.
         mean_epochs,
     }
 }
@@ -111,7 +111,7 @@ tuples! {
 pub const ENDS: [BackoffUntil; 4] =
     [BackoffUntil::NewAck, BackoffUntil::NewSample, BackoffUntil::S2, BackoffUntil::S3];
 const EPOCHS_OUT: Output = figure("epochs", "Number of epochs.");
-const LOSS_OUT: Output = figure("loss", "Loss probability.");
+const LOSS_OUT: Output = figure("loss", "Probability that a packet is lost.");
 
 fn ends(a: &Arguments<'_>) -> BackoffUntil {
     a.pick(BACKOFF_ENDS, ENDS)

@@ -20,7 +20,7 @@ parameters! {
     pub PACKET_BYTES = number("packet_bytes", to(1.0, f64::INFINITY).whole(), 1500.0).or(1500.0);
     /// Delay-bandwidth product, in the unit that the buffer is to have.
     DBP = number("dbp", POSITIVE, 100.0);
-    /// Long flows.
+    /// Number of long flows that share the link.
     pub FLOWS = number("flows", to(1.0, f64::INFINITY).whole(), 100.0);
     /// Share of the link that is to be used.
     pub UTILISATION = number("utilisation", SHARE.without_low(), 0.98);
@@ -42,7 +42,7 @@ parameters! {
     REVERSE = number("reverse_loss", to(0.0, 0.5).without_high(), 0.0);
     /// First timeout of the SYN: 1 s by RFC 6298.
     pub SYN_RTO_S = number("syn_rto_s", to(1e-9, 1e9), 1.0).or(1.0);
-    /// Segments to send.
+    /// Number of segments that the transfer has.
     PACKETS = number("packets", to(1.0, 1e12).whole(), 14.0);
     /// Loss of a packet on its way to the receiver, and of the SYN: 0, or 1e-12 and more; below 0.5.
     pub TRANSFER_LOSS = number("loss", to(0.0, 0.5).without_high(), 0.02);
@@ -108,7 +108,7 @@ section III).",
     models: models! {
         /// Delay-bandwidth product in packets.
         dbp_packets(RATE_BPS, BASE_RTT_S, PACKET_BYTES)
-            -> Gives::One(figure("packets", "Delay-bandwidth product.")), "dbp_packets",
+            -> Gives::One(figure("packets", "Packets that the path holds without a queue: its rate times the round-trip time.")), "dbp_packets",
             |a| dbp_packets(a.rate(RATE_BPS)?, a[BASE_RTT_S], a.bytes(PACKET_BYTES)?)?;
         /// Buffer for long flows that lose independently: `DBP / sqrt(n)`, in the unit of `dbp`.
         sqrt_rule(DBP, FLOWS) -> Gives::One(figure("buffer", "Size of the buffer.")), "sqrt_rule",
