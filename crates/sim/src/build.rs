@@ -4,7 +4,9 @@
 use core::ops::Range;
 
 use narrows_qdisc::{ShaperConfig, Side};
-use narrows_scenario::{Link as LinkSetting, LinkDiscipline, Scenario, Shaping, Traffic, Transport};
+use narrows_scenario::{
+    Link as LinkSetting, LinkDiscipline, Scenario, Shaping, Timetable, Traffic, Transport,
+};
 use narrows_tcp::{CcKind, Config};
 use narrows_units::{Instant, Rate};
 
@@ -17,7 +19,6 @@ use crate::network::{LinkPlan, Network, QueuePlan, ShaperPlan};
 use crate::own::Own;
 use crate::parts::{Part, shaped_for};
 use crate::shaped::{Autorate, Rule, Shaped};
-use crate::timetable::Timetable;
 use crate::usage::Usage;
 use crate::world::World;
 

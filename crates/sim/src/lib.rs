@@ -37,7 +37,6 @@ mod srpt;
 mod statistics;
 mod tap;
 mod tfrc;
-mod timetable;
 mod tls;
 mod transfer;
 mod usage;

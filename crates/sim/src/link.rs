@@ -5,6 +5,7 @@
 //! for the next packet whenever it has sent one.
 
 use narrows_qdisc::{Backlog, BoxedDiscipline, Packet as _, Reason, ReversePath, ShaperConfig};
+use narrows_scenario::Timetable;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::drop_tail::{Begun, DropTail};
@@ -13,7 +14,6 @@ use crate::ids::{LinkId, NodeId};
 use crate::loss::Loss;
 use crate::packet::{PayloadKind, Pkt};
 use crate::tap::Waits;
-use crate::timetable::Timetable;
 use crate::usage::Usage;
 
 /// Counts of a link since the beginning of the run. [`LinkCounters::since`] gives those of an interval.

@@ -13,10 +13,10 @@
 use std::collections::VecDeque;
 
 use narrows_qdisc::{ShaperConfig, Spec};
+use narrows_scenario::Timetable;
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
 use crate::ids::LinkId;
-use crate::timetable::Timetable;
 
 /// `reflector_ping_interval_s` by `no_pingers`.
 const PING: Duration = Duration::from_millis(50);

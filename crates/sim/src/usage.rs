@@ -1,9 +1,9 @@
 //! Use of a link whose rate changes, such as the modem behind a box: capacity used and wasted, and waits in its queue.
 
+use narrows_scenario::{Outages, Timetable};
 use narrows_units::{Bytes, Duration, Instant};
 
 use crate::statistics::{Histogram, quantile, sorted};
-use crate::timetable::Timetable;
 
 /// Width of the slots in which capacity is compared with the use of the capacity.
 const SLOT: Duration = Duration::from_millis(100);
@@ -11,8 +11,8 @@ const SLOT: Duration = Duration::from_millis(100);
 const SLOTS: usize = 10;
 /// Share of the capacity that a well used slot uses at least.
 const WELL: f64 = 0.9;
-/// Time after an outage in which delays do not count: packets that came in the outage leave first.
-const RECOVERY: Duration = Duration::from_secs(2);
+/// Longest time after an outage until a link is well used that is not slow, seconds.
+const SOON_S: f64 = 2.0;
 
 /// Capacity of a slot, used and wasted, bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Usage {
     slots: Vec<Slot>,
-    outages: Vec<(Instant, Instant)>,
+    outages: Outages,
     /// Instant from which on usage counts.
     from: Instant,
     /// Instant since which packets wait in the queue before the link's own.
@@ -111,8 +111,7 @@ impl Usage {
         if let Some(slot) = self.slots.get_mut(slot(sent)) {
             slot.used += len.get();
         }
-        let next = self.outages.partition_point(|o| o.1 + RECOVERY <= came);
-        if self.outages.get(next).is_some_and(|outage| outage.0 < sent) {
+        if self.outages.met(came, sent) {
             return;
         }
         let sojourn = sent.since(came);
@@ -129,7 +128,7 @@ impl Usage {
         let counted = &self.slots[slot(self.from).min(self.slots.len())..slot(now).min(self.slots.len())];
         let used: u64 = counted.iter().map(|s| s.used).sum();
         let wasted: u64 = counted.iter().map(|s| s.wasted).sum();
-        let outages: Vec<_> = self.outages.iter().filter(|o| o.1 >= self.from && o.1 < now).collect();
+        let outages: Vec<_> = self.outages.times().iter().filter(|o| o.1 >= self.from && o.1 < now).collect();
         let recoveries = sorted(outages.iter().map(|o| self.recovery(o.1)));
         Figures {
             of_demand: used as f64 / (used + wasted).max(1) as f64,
@@ -137,7 +136,7 @@ impl Usage {
             outages: outages.len(),
             recovery_max: recoveries.last().copied().unwrap_or(0.0),
             recovery_p95: quantile(&recoveries, 0.95).unwrap_or(0.0),
-            slow: recoveries.iter().filter(|r| **r > RECOVERY.as_secs_f64()).count(),
+            slow: recoveries.iter().filter(|r| **r > SOON_S).count(),
         }
     }
 

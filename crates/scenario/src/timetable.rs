@@ -5,27 +5,54 @@
 
 use std::sync::Arc;
 
-use narrows_scenario::{DeliveryTrace, OPPORTUNITY, Service};
 use narrows_units::{Bytes, Duration, Instant, Rate};
 
+use crate::{DeliveryTrace, OPPORTUNITY, Service};
+
 /// Time without an opportunity from which on a link counts as out.
-pub(crate) const OUTAGE: Duration = Duration::from_secs(1);
+const OUTAGE: Duration = Duration::from_secs(1);
+/// Time after an outage in which waits do not count: packets that came in the outage leave first.
+const RECOVERY: Duration = Duration::from_secs(2);
 
 /// A link's timetable, and how far the timetable is used.
-#[derive(Debug)]
-pub(crate) enum Timetable {
+#[derive(Clone, Debug)]
+pub enum Timetable {
+    /// Rates, each from its time on.
     Steps(Arc<[(Duration, Rate)]>),
+    /// Opportunities of a trace.
     Trace {
+        /// Times of the opportunities.
         trace: Arc<DeliveryTrace>,
-        /// The opportunity used last, counted from time zero through all rounds, and what it has left.
+        /// The opportunity used last, counted from time zero through all rounds.
         last: u64,
+        /// Bytes that this opportunity has left.
         left: u64,
     },
 }
 
+/// Times in which a link carried nothing for a second or longer.
+#[derive(Clone, Debug)]
+pub struct Outages(Vec<(Instant, Instant)>);
+
+impl Outages {
+    /// Begin and end of each, in order.
+    #[must_use]
+    pub fn times(&self) -> &[(Instant, Instant)] {
+        &self.0
+    }
+
+    /// Whether a packet that came at `came` and has left at `sent` met an outage, or what an outage had left behind.
+    #[must_use]
+    pub fn met(&self, came: Instant, sent: Instant) -> bool {
+        let next = self.0.partition_point(|o| o.1 + RECOVERY <= came);
+        self.0.get(next).is_some_and(|outage| outage.0 < sent)
+    }
+}
+
 impl Timetable {
     /// Creates the timetable of `service`; `None` for a link whose rate never changes.
-    pub(crate) fn new(service: &Service) -> Option<Self> {
+    #[must_use]
+    pub fn new(service: &Service) -> Option<Self> {
         match service {
             Service::Constant => None,
             Service::Steps(steps) => Some(Self::Steps(steps.clone())),
@@ -35,7 +62,7 @@ impl Timetable {
     }
 
     /// Time at which a packet of `len` has left that begins to at `from`; nothing leaves in between.
-    pub(crate) fn send(&mut self, from: Instant, len: Bytes) -> Instant {
+    pub fn send(&mut self, from: Instant, len: Bytes) -> Instant {
         match self {
             Self::Steps(steps) => step_through(steps, from, len),
             Self::Trace { trace, last, left } => {
@@ -47,7 +74,8 @@ impl Timetable {
     }
 
     /// Time at which a packet of `len` would have left that begins to at `from`.
-    pub(crate) fn would_send(&self, from: Instant, len: Bytes) -> Instant {
+    #[must_use]
+    pub fn would_send(&self, from: Instant, len: Bytes) -> Instant {
         match self {
             Self::Steps(steps) => step_through(steps, from, len),
             Self::Trace { trace, last, left } => ride(trace, *last, *left, from, len).0,
@@ -55,7 +83,8 @@ impl Timetable {
     }
 
     /// Bytes that can be sent from `from` on and before `to`.
-    pub(crate) fn capacity(&self, from: Instant, to: Instant) -> u64 {
+    #[must_use]
+    pub fn capacity(&self, from: Instant, to: Instant) -> u64 {
         match self {
             Self::Steps(steps) => {
                 let bytes = |at: Instant| carried(steps, at);
@@ -67,9 +96,10 @@ impl Timetable {
         }
     }
 
-    /// The last outage that has begun by `to` and ended by or after `from`: begin and end.
-    pub(crate) fn outages(&self, until: Instant) -> Vec<(Instant, Instant)> {
-        match self {
+    /// Outages that begin before `until`.
+    #[must_use]
+    pub fn outages(&self, until: Instant) -> Outages {
+        Outages(match self {
             Self::Steps(steps) => {
                 let nothing = |pair: &[(Duration, Rate)]| {
                     let (from, to) = (Instant::ZERO + pair[0].0, Instant::ZERO + pair[1].0);
@@ -91,7 +121,7 @@ impl Timetable {
                 }
                 found
             }
-        }
+        })
     }
 }
 
@@ -199,7 +229,11 @@ mod tests {
         assert_eq!(t.capacity(ms(20), ms(51)), 4500);
         assert_eq!(t.capacity(ms(1500), ms(1511)), 3000);
         // The second outage has begun by 2000 ms.
-        assert_eq!(t.outages(ms(2000)), [(ms(50), ms(1500)), (ms(1550), ms(3000))]);
+        assert_eq!(t.outages(ms(2000)).times(), [(ms(50), ms(1500)), (ms(1550), ms(3000))]);
+        let out = t.outages(ms(2000));
+        // Whoever has left before an outage did not meet it; two seconds after its end what it left is gone.
+        assert!(!out.met(ms(20), ms(50)) && out.met(ms(20), ms(1500)) && out.met(ms(3000), ms(3010)));
+        assert!(out.met(ms(4999), ms(5000)) && !out.met(ms(5000), ms(5010)));
     }
 
     #[test]
@@ -213,6 +247,6 @@ mod tests {
         assert_eq!(t.send(ms(500), Bytes(1500)).as_nanos() / 1_000_000, 3049);
         assert_eq!(t.send(ms(4000), Bytes(1500)), ms(4100));
         assert_eq!(t.capacity(ms(500), ms(3100)), 750 + 1500);
-        assert_eq!(t.outages(ms(5000)), [(ms(1000), ms(3000))]);
+        assert_eq!(t.outages(ms(5000)).times(), [(ms(1000), ms(3000))]);
     }
 }
