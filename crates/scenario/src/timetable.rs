@@ -23,8 +23,8 @@ pub enum Timetable {
     Trace {
         /// Times of the opportunities.
         trace: Arc<DeliveryTrace>,
-        /// The opportunity used last, counted from time zero through all rounds.
-        last: u64,
+        /// The opportunity used last, counted from time zero through all rounds; `None` before the first.
+        last: Option<u64>,
         /// Bytes that this opportunity has left.
         left: u64,
     },
@@ -56,8 +56,7 @@ impl Timetable {
         match service {
             Service::Constant => None,
             Service::Steps(steps) => Some(Self::Steps(steps.clone())),
-            // Nothing is left of an opportunity that nobody used.
-            Service::Trace(trace) => Some(Self::Trace { trace: trace.clone(), last: 0, left: 0 }),
+            Service::Trace(trace) => Some(Self::Trace { trace: trace.clone(), last: None, left: 0 }),
         }
     }
 
@@ -67,7 +66,7 @@ impl Timetable {
             Self::Steps(steps) => step_through(steps, from, len),
             Self::Trace { trace, last, left } => {
                 let (at, number, rest) = ride(trace, *last, *left, from, len);
-                (*last, *left) = (number, rest);
+                (*last, *left) = (Some(number), rest);
                 at
             }
         }
@@ -177,14 +176,19 @@ fn number_at(trace: &DeliveryTrace, at: Instant) -> u64 {
 
 /// Time at which a packet has left, with which opportunity, and what that has left. `last` was used last, and has
 /// `left`.
-fn ride(trace: &DeliveryTrace, last: u64, left: u64, from: Instant, len: Bytes) -> (Instant, u64, u64) {
+fn ride(
+    trace: &DeliveryTrace,
+    last: Option<u64>,
+    left: u64,
+    from: Instant,
+    len: Bytes,
+) -> (Instant, u64, u64) {
     let mut needed = len.get();
-    let (mut number, mut rest) = (last, left);
-    // Whoever comes after an opportunity cannot use what it had left.
-    if rest == 0 || time_of(trace, number) < from {
-        number = number_at(trace, from).max(if left == 0 && last == 0 { 0 } else { last + 1 });
-        rest = OPPORTUNITY.get();
-    }
+    let (mut number, mut rest) = match last {
+        Some(last) if left > 0 && time_of(trace, last) >= from => (last, left),
+        // Whoever comes after an opportunity cannot use what it had left.
+        _ => (number_at(trace, from).max(last.map_or(0, |last| last + 1)), OPPORTUNITY.get()),
+    };
     while needed > rest {
         needed -= rest;
         number += 1;
@@ -220,6 +224,13 @@ mod tests {
         assert_eq!(t.would_send(ms(60), Bytes(1460)), ms(60));
         assert_eq!(t.would_send(ms(60), Bytes(1461)), ms(70));
         assert_eq!(t.would_send(ms(61), Bytes(40)), ms(70));
+    }
+
+    #[test]
+    fn the_first_opportunity_carries_one_full_packet() {
+        let mut t = trace("10\n20\n");
+        assert_eq!((t.send(ms(0), Bytes(1500)), t.send(ms(10), Bytes(1500))), (ms(10), ms(20)));
+        assert_eq!(t.send(ms(20), Bytes(1500)), ms(30));
     }
 
     #[test]
