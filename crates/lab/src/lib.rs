@@ -14,6 +14,7 @@
 
 pub mod bench;
 pub mod browser;
+pub mod column;
 mod doctor;
 pub mod machines;
 pub mod metrics;

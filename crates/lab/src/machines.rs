@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::RunRecord;
 use super::run::RunFiles;
-use super::scenario::Scenario;
+use super::scenario::{Before, Scenario};
 use super::worker::{Say, Tick};
 
 /// Path at which a guest finds its [`GuestJob`].
@@ -47,7 +47,11 @@ impl GuestJob {
     /// If this is no guest, or the job cannot be read.
     pub fn read() -> anyhow::Result<Self> {
         let text = std::fs::read(JOB).with_context(|| format!("{JOB}: not in a machine of the lab"))?;
-        serde_json::from_slice(&text).with_context(|| JOB.to_owned())
+        let mut job: Self = serde_json::from_slice(&text).with_context(|| JOB.to_owned())?;
+        for (word, way) in job.scenario.before.iter_mut().flat_map(Before::ways) {
+            way.take_trace(&trace_file(word))?;
+        }
+        Ok(job)
     }
 
     /// Files that the guest is to write.
@@ -104,6 +108,11 @@ impl Machines {
         let mut guest = Guest::new(&format!("'{}' lab-guest", self.program.display()))?;
         guest.program(&self.program)?;
         guest.file(Path::new(JOB), &serde_json::to_vec(job)?);
+        for (word, way) in job.scenario.before.clone().iter_mut().flat_map(Before::ways) {
+            if let Some(text) = way.trace_text() {
+                guest.file(&trace_file(word), text.as_bytes());
+            }
+        }
         let most = job.scenario.duration.duration() * PATIENCE + Duration::from_secs(600);
         let machine = Machine::new(self.kernel.clone()).memory_mib(MEMORY_MIB).seed(job.seed).at_most(most);
         let results = Results::make(job)?;
@@ -125,6 +134,11 @@ impl Machines {
         }
         serde_json::from_slice(&text).context("the machine's result")
     }
+}
+
+/// Path at which a guest finds the trace of one way of the link before the box.
+fn trace_file(way: &str) -> PathBuf {
+    PathBuf::from(format!("/trace-{way}"))
 }
 
 /// A folder for what a machine leaves, gone when dropped.

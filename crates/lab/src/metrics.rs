@@ -20,8 +20,8 @@ pub use rows::{FIRST_ROWS, ROWS, Row, Unit, first, rows, transport_name};
 
 use super::record::RunRecord;
 use super::scenario::{Scenario, Traffic};
-use super::worker::ObjectRecord;
 use super::worker::record::{ConnectRecord, PageRecord};
+use super::worker::{ObjectRecord, ThinResult};
 
 /// Greatest lateness, in milliseconds, of a run that is not spoiled.
 pub const SPOILED_MS: f64 = 5.0;
@@ -88,6 +88,7 @@ pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     traffic(&mut t, scenario, run);
     calls::calls(&mut t, &run.calls);
     kernel(&mut t, run);
+    before(&mut t, run);
     quic(&mut t, run);
     status(&mut t, &run.status, run.client.lasted, run.cpu_s);
     apart::apart(&mut t, scenario, run);
@@ -259,6 +260,23 @@ fn quic(t: &mut Table, run: &RunRecord) {
     t.put("quic_cwnd_kb", quantile(&windows, 0.5));
 }
 
+/// Figures of the link before the box.
+fn before(t: &mut Table, run: &RunRecord) {
+    let used = |link: &ThinResult| (link.capacity > 0).then(|| link.used as f64 / link.capacity as f64);
+    let seconds = |ms: f64| Some(ms / 1e3).filter(|s| *s > 0.0);
+    if let Some(down) = &run.emulator.down {
+        t.put("before_used", used(down));
+        t.put("before_there_p50_s", seconds(down.there_p50_ms));
+        t.put("before_there_p95_s", seconds(down.there_p95_ms));
+        t.put("before_there_p99_s", seconds(down.there_p99_ms));
+        t.put("before_dropped", Some(down.dropped as f64 / down.arrived as f64));
+    }
+    if let Some(up) = &run.emulator.up {
+        t.put("before_up_used", used(up));
+        t.put("before_up_there_p95_s", seconds(up.there_p95_ms));
+    }
+}
+
 fn kernel(t: &mut Table, run: &RunRecord) {
     let s = &run.server;
     // Linux counts retransmissions apart from OutSegs.
@@ -290,6 +308,7 @@ fn status(t: &mut Table, status: &Value, lasted: f64, cpu_s: Option<f64>) {
         return;
     }
     let report = &status["down"]["report"];
+    t.put("believed_kbps", report["follows"]["rate_bps"].as_f64().map(|bps| bps / 1e3));
     let counters = &report["counters"];
     let arrived = total(&counters["arrived"]);
     t.put("arrived", arrived);

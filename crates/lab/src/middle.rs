@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::bench::{Bench, Layer, Room, found};
+use super::column::BoxColumn;
 use super::peers::{Peer, PeerSpec, kernel_discipline, kind_of};
 use super::scenario::Scenario;
 
@@ -32,59 +33,61 @@ pub enum Middle {
     Kernel(Peer),
 }
 
-/// The kernel discipline a name asks for, as `cake` in `kernel:cake`.
-fn kernel_name(discipline: &str) -> Option<&str> {
-    discipline.strip_prefix("kernel:")
+/// The bench that a column needs.
+pub fn layer(scenario: &Scenario, column: &str) -> Layer {
+    let kernel = BoxColumn::read(column).is_ok_and(|column| column.kernel().is_some());
+    if kernel || scenario.backend == "packet" { Layer::Bridged } else { Layer::Routed }
 }
 
-/// The bench a discipline needs.
-pub fn layer(scenario: &Scenario, discipline: &str) -> Layer {
-    if kernel_name(discipline).is_some() || scenario.backend == "packet" {
-        Layer::Bridged
-    } else {
-        Layer::Routed
-    }
+/// Reason why there can be no such column; `None` if there can.
+pub fn unknown(scenario: &Scenario, column: &str) -> Option<String> {
+    let check = || {
+        let column = BoxColumn::read(column)?;
+        match column.kernel() {
+            Some(name) => kernel_discipline(name, column.kernel_rate(scenario)?, scenario.overhead).map(drop),
+            None => {
+                column.discipline.parse::<narrows_qdisc::Spec>().map_err(|e| e.to_string())?;
+                column.rate(scenario).map(drop)
+            }
+        }
+    };
+    check().err()
 }
 
-/// Reason why the discipline does not exist; `None` if it does.
-pub fn unknown(scenario: &Scenario, discipline: &str) -> Option<String> {
-    match kernel_name(discipline) {
-        Some(name) => kernel_discipline(name, scenario.rate, scenario.overhead).err(),
-        None => discipline.parse::<narrows_qdisc::Spec>().err().map(|e| e.to_string()),
-    }
-}
-
-/// Reason why a discipline cannot take part on this machine; `None` if it can.
-pub fn obstacle(scenario: &Scenario, discipline: &str) -> Option<String> {
-    unknown(scenario, discipline)
-        .or_else(|| kernel_name(discipline).and_then(|name| Peer::available(kind_of(name)).err()))
+/// Reason why a column cannot take part on this machine; `None` if it can.
+pub fn obstacle(scenario: &Scenario, column: &str) -> Option<String> {
+    let kernel = |column: &BoxColumn<'_>| Peer::available(kind_of(column.kernel()?)).err();
+    unknown(scenario, column).or_else(|| BoxColumn::read(column).ok().as_ref().and_then(kernel))
 }
 
 impl Middle {
-    /// Puts the discipline in the box; returns when packets pass.
-    pub fn start(bench: &Bench, scenario: &Scenario, discipline: &str) -> anyhow::Result<Self> {
-        match kernel_name(discipline) {
+    /// Puts what a column names in the box; returns when packets pass.
+    pub fn start(bench: &Bench, scenario: &Scenario, column: &str) -> anyhow::Result<Self> {
+        let read = BoxColumn::read(column).map_err(anyhow::Error::msg)?;
+        match read.kernel() {
             Some(name) => {
-                let tc =
-                    kernel_discipline(name, scenario.rate, scenario.overhead).map_err(anyhow::Error::msg)?;
+                let rate = read.kernel_rate(scenario).map_err(anyhow::Error::msg)?;
+                let tc = kernel_discipline(name, rate, scenario.overhead).map_err(anyhow::Error::msg)?;
                 let spec = PeerSpec {
                     netns: bench.netns(Room::Box),
                     lan: "lan0".to_owned(),
                     wan: "wan0".to_owned(),
                     tc,
                 };
-                Peer::start(spec).map(Self::Kernel).context(discipline.to_owned())
+                Peer::start(spec).map(Self::Kernel).context(column.to_owned())
             }
-            None => Self::narrows(bench, scenario, discipline),
+            None => Self::narrows(bench, scenario, &read),
         }
     }
 
-    fn narrows(bench: &Bench, scenario: &Scenario, discipline: &str) -> anyhow::Result<Self> {
+    fn narrows(bench: &Bench, scenario: &Scenario, column: &BoxColumn<'_>) -> anyhow::Result<Self> {
+        let discipline = column.discipline;
+        let down = column.rate(scenario).map_err(anyhow::Error::msg)?;
         let control = bench.dir().join("box.sock");
         let log = bench.dir().join("box.log");
         let mut command = box_command(bench)?;
         command
-            .args(["run", "--lan", "lan0", "--wan", "wan0", "--down", &scenario.rate.to_string()])
+            .args(["run", "--lan", "lan0", "--wan", "wan0", "--down", &down.to_string()])
             .args(["--overhead", &scenario.overhead.to_string(), "--discipline", discipline])
             .args(["--backend", &scenario.backend])
             // Labs side by side have interfaces of the same names.

@@ -84,7 +84,7 @@ fn subtitle(outcome: &Outcome) -> String {
     format!(
         "{}: {}, {} ms of propagation, packets up to {} B, {}, {} s, {seeds} seed{}; narrows {} on Linux {}",
         s.name,
-        s.rate,
+        s.before.as_ref().map_or(s.rate, |link| link.down.mean()),
         s.rtt.secs() * 1e3,
         s.mtu,
         s.congestion_control,

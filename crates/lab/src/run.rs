@@ -1,6 +1,6 @@
 //! One run: one discipline, one seed, from bare namespaces to the numbers.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,12 @@ use super::browser;
 use super::metrics::records;
 use super::middle::{self, Middle};
 use super::record::RunRecord;
-use super::scenario::Scenario;
+use super::scenario::{Scenario, Span};
 use super::worker::application::ApplicationSpec;
 use super::worker::secure::{Identity, QuicSettings};
 use super::worker::{
-    BrowserSpec, CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult, EmulatorSpec,
-    QlogSpec, Say, ServerResult, ServerSpec, Tick,
+    BeforeSpec, BrowserSpec, CaptureResult, CaptureSpec, ClientResult, ClientSpec, Cost, EmulatorResult,
+    EmulatorSpec, QlogSpec, Say, ServerResult, ServerSpec, Tick,
 };
 
 /// Longest time for a worker to start or to finish.
@@ -61,7 +61,7 @@ pub fn run_one(
     bench.browsers(&scenario.browsers())?;
     // Dropped in the reverse order: the parts end before their namespaces go.
     let mut middle = Middle::start(&bench, scenario, discipline)?;
-    let emulator: Worker<EmulatorResult> = Worker::start(
+    let mut emulator: Worker<EmulatorResult> = Worker::start(
         &bench,
         Room::Link,
         "emulator",
@@ -71,10 +71,15 @@ pub fn run_one(
             loss: scenario.loss,
             seed,
             limit: 100_000,
+            before: before(&bench, scenario)?,
         },
     )?;
     let identity = Identity::new()?;
-    let costs = idle(&bench, scenario, &identity, seed, stop)?;
+    // A box that follows the link before it must not learn from a link that is idle, and faster than it will be.
+    let costs = match scenario.before {
+        None => idle(&bench, scenario, &identity, seed, stop)?,
+        Some(_) => vec![None; scenario.traffic.len()],
+    };
     let names = |files: &RunFiles| FileNames::new(scenario, discipline, seed, &files.folder);
     let logs = files.filter(|_| scenario.qlog > 0 && scenario.secure()).map(names).transpose()?;
     let qlog = logs.map(|names| QlogSpec { most: scenario.qlog, file: names.of("connections.qlog") });
@@ -85,6 +90,7 @@ pub fn run_one(
     let captures = captured.map(|names| captures(&bench, &names)).transpose()?;
     let client: Worker<ClientResult> =
         Worker::start(&bench, Room::Users, "client", &client_spec(&bench, scenario, &identity, seed)?)?;
+    emulator.tell("begin")?;
     let mut seen = Seen::default();
     let mut result = watch(scenario, &client, &mut middle, &mut seen, progress, stop)?;
     let status = middle.status().context("the box's last status")?;
@@ -108,6 +114,19 @@ pub fn run_one(
         box_waits_ms: seen.waits_ms,
         cpu_s,
     })
+}
+
+/// The link before the box, its traces in files that the emulator reads.
+fn before(bench: &Bench, scenario: &Scenario) -> anyhow::Result<Option<BeforeSpec>> {
+    let Some(mut link) = scenario.before.clone() else { return Ok(None) };
+    let traces = ["down", "up"].map(|way| bench.dir().join(format!("{way}.trace")));
+    for ((_, way), file) in link.ways().into_iter().zip(&traces) {
+        if let Some(text) = way.trace_text() {
+            std::fs::write(file, text).with_context(|| file.display().to_string())?;
+        }
+    }
+    let ns = |span: Span| (span.secs() * 1e9) as u64;
+    Ok(Some(BeforeSpec { link, traces, warmup_ns: ns(scenario.warmup), duration_ns: ns(scenario.duration) }))
 }
 
 fn server(
@@ -340,6 +359,12 @@ impl<T: DeserializeOwned + Send + 'static> Worker<T> {
             Ok(Say::Failed(why)) => Err(anyhow!("lab {role}: {why}")),
             _ => Err(anyhow!("lab {role}: not in place within {} s", PATIENCE.as_secs())),
         }
+    }
+
+    /// Writes a line to the worker's input.
+    fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        let stdin = self.stdin.as_mut().context("a worker without standard input")?;
+        writeln!(stdin, "{line}").with_context(|| format!("lab {}: not told", self.role))
     }
 
     /// Closes the worker's input, which ends the worker, and returns the worker's result.

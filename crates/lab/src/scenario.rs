@@ -12,9 +12,11 @@ use narrows_scenario::{Experiment, Transport};
 use narrows_units::Rate;
 use serde::{Deserialize, Serialize};
 
+mod before;
 mod calls;
 mod traffic;
 
+pub use before::{Before, Far, ThinWay};
 pub use calls::Calls;
 pub use traffic::{PageLaw, Traffic, Visits};
 
@@ -87,10 +89,14 @@ pub struct Scenario {
     pub name: String,
     /// Description of the scenario, in a sentence.
     pub about: String,
-    /// Rate of the thin link towards the users.
+    /// Rate of the box's link towards the users: the thin one, unless a link lies before the box.
     #[serde(with = "text")]
     pub rate: Rate,
-    /// Propagation, both ways together; the emulator adds half of it each way.
+    /// Link before the box; `None` if the box's own link is the thin one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+    /// Propagation, both ways together, of the middle user; without a link before the box the emulator adds half of the
+    /// time each way.
     #[serde(with = "text")]
     pub rtt: Span,
     /// Largest IP packet on every interface.
@@ -124,7 +130,8 @@ pub struct Scenario {
     /// Mean pause of the server's application before an answer; zero for no pause.
     #[serde(with = "text", default)]
     pub server_pause: Span,
-    /// Disciplines to put in the box: `fifo:30`, `taq`, `kernel:cake`, ...
+    /// Disciplines of the box, with a shaper or without: `fifo:30`, `kernel:cake`, `taq at auto`, ...; see
+    /// [`BoxColumn`](crate::column::BoxColumn).
     pub disciplines: Vec<String>,
     /// Groups of users and flows.
     pub traffic: Vec<Traffic>,
@@ -214,6 +221,7 @@ impl Scenario {
             name: s.name,
             about: s.about,
             rate: thin.rate,
+            before: lab.before.as_ref().map(Before::of),
             rtt: Span::from_secs(f64::midpoint(thin.rtt.0.as_secs_f64(), thin.rtt.1.as_secs_f64())),
             mtu: s.mtu,
             overhead: thin.overhead,
@@ -243,6 +251,13 @@ impl Scenario {
             users <= MAX_USERS,
             "traffic: {users} users and long flows together: expected at most {MAX_USERS} in the lab"
         );
+        if let (Some(link), [_, ..]) = (&scenario.before, &scenario.calls[..]) {
+            anyhow::bail!(
+                "traffic: kind = \"calls\" with the link '{}' before the box: the lab measures calls beyond one \
+                 propagation, as rate and rtt tell it; 'narrows sim' has both",
+                link.name
+            );
+        }
         Ok(scenario)
     }
 }

@@ -30,16 +30,18 @@ pub mod record;
 mod request;
 pub mod secure;
 pub mod server;
+pub mod thin_link;
 pub mod user;
 mod visits;
 pub mod web;
 
 pub use capture::{CaptureResult, CaptureSpec};
-pub use emulator::{EmulatorResult, EmulatorSpec};
+pub use emulator::{BeforeSpec, EmulatorResult, EmulatorSpec};
 pub use idle::Cost;
 pub use load::{BrowserSpec, ClientSpec};
 pub use record::{ClientResult, ObjectRecord};
 pub use server::{QlogSpec, ServerResult, ServerSpec};
+pub use thin_link::ThinResult;
 
 /// Message of a worker, one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
 //! Experiments: a scenario file read into the scenario, its sweep, its seeds and its claims.
 
+mod lab;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,9 @@ use crate::load::{self, AROUND, Files, Target};
 use crate::read::{Reader, shown};
 use crate::sweep::{self, Axis, MOST_RUNS};
 use crate::table::{self, filled, put, substitute};
-use crate::{Claim, Error, Labels, Run, Scenario, Thin, TrafficKind, Transport};
+use crate::{Claim, Error, Labels, Run, Scenario, Shaping, Thin, TrafficKind, Transport};
+
+pub use lab::{BeforeBox, BeforeWay};
 
 /// A scenario file with everything that the file varies and claims.
 #[derive(Clone, Debug)]
@@ -29,6 +33,9 @@ pub struct Experiment {
     axes: Vec<Axis>,
 }
 
+/// Keys that tell a link's rate, each way: one that is set takes the place of the others.
+const RATES: [[&str; 3]; 2] = [["rate", "rates", "trace"], ["back_rate", "back_rates", "back_trace"]];
+
 /// Form of an experiment that the lab can run.
 #[derive(Clone, Debug)]
 pub struct ForLab {
@@ -36,7 +43,9 @@ pub struct ForLab {
     pub scenario: Scenario,
     /// The link between box and users.
     pub thin: Thin,
-    /// All disciplines, as text.
+    /// The link between servers and box; `None` if the box stands before the only link.
+    pub before: Option<BeforeBox>,
+    /// Disciplines of the box, one after another, as `taq` or, with a shaper, `taq at SHAPER`.
     pub disciplines: Vec<String>,
     /// A sentence for each setting the lab does not heed.
     pub ignored: Vec<String>,
@@ -75,6 +84,7 @@ impl Experiment {
                 table.remove("discipline");
             }
             put(&mut table, &key, table::value(value.trim())).map_err(named)?;
+            table::forget_others(&mut table, &key, &RATES);
         }
         let axes = sweep::take(&mut table)?;
         let seeds = seeds(table.remove("seeds").as_ref())?;
@@ -139,8 +149,9 @@ impl Experiment {
     /// If no discipline is left.
     pub fn for_simulator(&mut self) -> Result<Vec<String>, Error> {
         let mut ignored = Vec::new();
-        for axis in self.axes.iter_mut().filter(|a| a.keys == ["discipline"]) {
-            axis.points.retain(|p| match p[0].0.as_str().filter(|d| d.starts_with("kernel:")) {
+        for axis in self.axes.iter_mut() {
+            let Some(at) = axis.keys.iter().position(|key| is_discipline(key)) else { continue };
+            axis.points.retain(|p| match p[at].0.as_str().filter(|d| d.starts_with("kernel:")) {
                 Some(kernel) => {
                     ignored.push(format!("{kernel}: only the lab can run a kernel's discipline"));
                     false
@@ -171,15 +182,16 @@ impl Experiment {
     }
 
     fn lab(&self) -> Result<ForLab, Error> {
-        if let Some(axis) = self.axes.iter().find(|a| a.keys != ["discipline"]) {
-            let key = Axis::coordinate(&axis.keys[0]);
+        let may_vary = |key: &str| is_discipline(key) || (key.starts_with("link.") && key.ends_with(".shaper"));
+        if let Some(key) = self.axes.iter().flat_map(|a| &a.keys).find(|key| !may_vary(key)) {
+            let key = Axis::coordinate(key);
             let problem = format!("the lab runs one setting at a time: choose one, as --set {key}=...");
             return Err(Error::new(format!("sweep.{key}"), problem));
         }
-        for key in ["link", "hosts", "topology", "edge"] {
+        for key in ["topology", "edge"] {
             if self.table.contains_key(key) {
-                let problem =
-                    "the lab has one thin link: expected rate, rtt and disciplines at the top level";
+                let problem = "the lab has one thin link, or two in a row: expected rate, rtt and disciplines at the \
+                               top level, or two [[link]]s";
                 return Err(Error::new(key, problem));
             }
         }
@@ -188,20 +200,29 @@ impl Experiment {
         for at in 0..self.points() {
             match self.resolve(&self.places(at), Target::Lab, &read) {
                 Ok((_, scenario)) => {
-                    // The other forms are refused above.
-                    let Some(thin) = scenario.thin.clone() else { continue };
-                    disciplines.push(thin.discipline.to_string());
-                    first.get_or_insert((scenario, thin));
+                    let (thin, before) = match scenario.thin.clone() {
+                        Some(thin) => (thin, None),
+                        None => lab::two_links(&scenario).map(|(thin, before)| (thin, Some(before)))?,
+                    };
+                    disciplines.push(column(&scenario, &thin));
+                    if let Some((_, _, other)) = &first
+                        && *other != before
+                    {
+                        let problem = "the lab runs one link before the box at a time: choose one with --set";
+                        return Err(Error::new("sweep", problem));
+                    }
+                    first.get_or_insert((scenario, thin, before));
                 }
                 // Its column is left out of the table, with a reason, and the others are worth having.
-                Err((coords, e)) if e.key == "discipline" => {
-                    disciplines.extend(coords.get("discipline").cloned());
+                Err((coords, e)) if is_discipline(&e.key) => {
+                    disciplines
+                        .extend(coords.into_iter().find(|(key, _)| is_discipline(key)).map(|(_, d)| d));
                     wrong.get_or_insert(e);
                 }
                 Err((_, e)) => return Err(Error { point: String::new(), ..e }),
             }
         }
-        let (scenario, thin) = match (first, wrong) {
+        let (scenario, thin, before) = match (first, wrong) {
             (Some(first), _) => first,
             (None, Some(e)) => return Err(e),
             // A grid without axes has one point, and no axis is empty.
@@ -212,7 +233,7 @@ impl Experiment {
             return Err(Error::new("loss", problem));
         }
         by_lab_s_users(&scenario)?;
-        Ok(ForLab { ignored: self.ignored_by_lab(), scenario, thin, disciplines })
+        Ok(ForLab { ignored: self.ignored_by_lab(), scenario, thin, before, disciplines })
     }
 
     /// A sentence for each setting the lab does not heed.
@@ -248,6 +269,12 @@ impl Experiment {
         if !self.claims.is_empty() {
             said.push("claim: not judged by the lab: they are about the simulator's results".to_owned());
         }
+        let hosts = self.table.get("hosts").and_then(Value::as_array);
+        for (i, hosts) in hosts.into_iter().flatten().filter_map(Value::as_table).enumerate() {
+            for key in ["rate", "tcp"].into_iter().filter(|key| hosts.contains_key(*key)) {
+                said.push(format!("hosts.{i}.{key}: not heeded by the lab: its hosts are the kernel's"));
+            }
+        }
         let entries = self.table.get("traffic").and_then(Value::as_array);
         for (i, t) in entries.into_iter().flatten().filter_map(Value::as_table).enumerate() {
             let calls = t.get("kind").and_then(Value::as_str) == Some("calls");
@@ -264,7 +291,12 @@ impl Experiment {
                 "start",
                 "stop",
             ] {
-                if t.contains_key(key) && !(calls && ["name", "dscp", "start", "stop"].contains(&key)) {
+                // Where hosts have names, traffic between others is refused.
+                let ends = ["name", "from", "to"].contains(&key) && self.table.contains_key("hosts");
+                if t.contains_key(key)
+                    && !ends
+                    && !(calls && ["name", "dscp", "start", "stop"].contains(&key))
+                {
                     said.push(format!("traffic.{i}.{key}: not heeded by the lab: its users are all alike"));
                 }
             }
@@ -325,6 +357,20 @@ impl Experiment {
     }
 }
 
+/// Whether a key says what stands before a link.
+fn is_discipline(key: &str) -> bool {
+    key == "discipline" || (key.starts_with("link.") && key.ends_with(".discipline"))
+}
+
+/// Discipline of the box, and its shaper if it has one.
+fn column(scenario: &Scenario, thin: &Thin) -> String {
+    let own = scenario.topology.links.iter().find(|link| link.shaping != Shaping::None);
+    match own {
+        Some(link) => format!("{} at {}", thin.discipline, link.shaping),
+        None => thin.discipline.to_string(),
+    }
+}
+
 /// The text of a swept value: what it comes to, where it is an expression.
 fn coordinate(key: &str, value: &Value, scope: &Table) -> Result<String, Error> {
     let value = match value.as_str() {
@@ -349,11 +395,7 @@ fn by_lab_s_users(scenario: &Scenario) -> Result<(), Error> {
             TrafficKind::Files { .. } => {
                 return Err(Error::new(at("arrivals"), "is missing: the lab's files come as they arrive"));
             }
-            TrafficKind::Pages { .. } if t.web.http.is_some() => {}
-            TrafficKind::Pages { .. } => {
-                let problem = "is missing: expected 1.1, 2 or 3, which the lab's pages are loaded with";
-                return Err(Error::new(at("http"), problem));
-            }
+            TrafficKind::Pages { .. } => {}
             _ => {
                 let expected = "objects or long, files, pages, browser or calls: the lab's users do nothing else yet; \
                                 'narrows sim' does";

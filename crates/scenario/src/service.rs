@@ -5,7 +5,6 @@ use core::str::FromStr;
 use std::sync::Arc;
 
 use narrows_qdisc::follow::{FollowConfig, LinkRate};
-use narrows_settings::Settings as _;
 use narrows_units::{Bytes, Duration, Rate};
 
 /// Bytes that may pass at an opportunity of a trace.
@@ -131,10 +130,11 @@ impl fmt::Display for Shaping {
         match self {
             Self::None => f.write_str("none"),
             Self::Static(rate) => rate.fmt(f),
-            Self::Mean(hundredths) => write!(f, "{hundredths} % of the mean"),
+            Self::Mean(50) => f.write_str("mean/2"),
+            Self::Mean(_) => f.write_str("mean"),
             Self::Known => f.write_str("known"),
             Self::Late(hundredths) => write!(f, "late:{hundredths}"),
-            Self::Auto(config) => write!(f, "auto:{}", config.differences()),
+            Self::Auto(config) => LinkRate::Auto(**config).fmt(f),
             Self::Autorate => f.write_str("cake-autorate"),
         }
     }
@@ -158,6 +158,16 @@ mod tests {
         ] {
             let error = DeliveryTrace::parse("t", text).unwrap_err();
             assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn shapings_read_what_they_write() {
+        for text in
+            ["none", "600kbit", "mean", "mean/2", "known", "late:80", "auto", "auto:where=before,target=60ms"]
+        {
+            let shaping: Shaping = text.parse().unwrap();
+            assert_eq!(shaping.to_string().parse(), Ok(shaping), "{text}");
         }
     }
 

@@ -32,6 +32,16 @@ pub(crate) fn look<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     })
 }
 
+/// Removes from the link that `key` is about the keys that stand in one of `groups` with the last part of `key`.
+pub(crate) fn forget_others(table: &mut Table, key: &str, groups: &[[&str; 3]]) {
+    let ["link", link, last] = key.split('.').collect::<Vec<_>>()[..] else { return };
+    let Some(Value::Array(links)) = table.get_mut("link") else { return };
+    let Some(Value::Table(link)) = place(links, link).and_then(|at| links.get_mut(at)) else { return };
+    for group in groups.iter().filter(|group| group.contains(&last)) {
+        group.iter().filter(|other| **other != last).for_each(|other| drop(link.remove(*other)));
+    }
+}
+
 /// Puts `new` at the dotted `key`; tables that are missing on the way are made, elements of arrays are not.
 pub(crate) fn put(table: &mut Table, key: &str, new: Value) -> Result<(), Error> {
     let mut parts = key.split('.');

@@ -25,5 +25,9 @@ pub(super) fn pages(t: &mut Table, pages: &[&PageRecord]) {
     let first = sorted(pages.iter().filter_map(|p| Some(p.first_byte? - p.start)));
     t.quantiles("page_first_byte", &first, &[P50, P95]);
     let parts = pages.iter().flat_map(|p| &p.parts);
-    t.quantiles("page_object", &sorted(parts.filter_map(|o| Some(o.done? - o.start?))), &[P50, P95]);
+    t.quantiles("page_object", &sorted(parts.clone().filter_map(|o| Some(o.done? - o.start?))), &[P50, P95]);
+    let stalls = sorted(parts.filter_map(|o| o.stall));
+    t.quantiles("page_stall", &stalls, &[P99]);
+    let long = stalls.iter().filter(|s| **s > 5.0).count();
+    t.put("page_stall_over_5s", Some(long as f64 / stalls.len() as f64));
 }

@@ -153,7 +153,12 @@ fn pages_by_hand() {
         start,
         done: took.map(|t| start + t),
         end: took.map_or(60.0, |t| start + t),
-        parts: vec![PartRecord { size, start: Some(start + 0.5), done: took.map(|t| start + t) }],
+        parts: vec![PartRecord {
+            size,
+            start: Some(start + 0.5),
+            done: took.map(|t| start + t),
+            ..PartRecord::default()
+        }],
         connects: vec![ConnectRecord { start, connected: Some(start + 0.5), got: u64::from(size) }],
         ..PageRecord::default()
     };
@@ -216,4 +221,39 @@ fn calls_by_hand() {
     near("call_down_added_max_s", 0.032);
     near("call_up_loss", 0.0);
     near("call_up_sent", 6.0);
+}
+
+#[test]
+fn the_link_before_the_box_has_rows_of_its_own() {
+    let s = scenario("[[traffic]]\nkind='long'\nflows=1");
+    let mut record = run(ClientResult { lasted: 120.0, bins: vec![vec![0; 120]], ..Default::default() });
+    let link = crate::worker::ThinResult {
+        capacity: 1000,
+        used: 900,
+        arrived: 50,
+        dropped: 5,
+        outages: 1,
+        there_p50_ms: 100.0,
+        there_p95_ms: 500.0,
+        there_p99_ms: 700.0,
+    };
+    assert!(!measure(&s, &record).contains_key("before_used"));
+    record.emulator.down = Some(link.clone());
+    record.emulator.up = Some(crate::worker::ThinResult { used: 10, ..link });
+    record.status["down"]["report"]["follows"] = serde_json::json!({"rate_bps": 640_000});
+    let v = measure(&s, &record);
+    assert_eq!((v["before_used"], v["before_there_p95_s"], v["before_dropped"]), (0.9, 0.5, 0.1));
+    assert_eq!((v["before_up_used"], v["believed_kbps"]), (0.01, 640.0));
+}
+
+#[test]
+fn an_object_of_a_page_stalls_while_nothing_of_it_comes() {
+    let mut part = PartRecord::default();
+    part.hear(1.0);
+    assert_eq!(part.stall, None, "nobody has asked for it");
+    part.waits = Some(1.0);
+    for now in [1.5, 7.5, 8.0] {
+        part.hear(now);
+    }
+    assert_eq!(part.stall, Some(6.0));
 }

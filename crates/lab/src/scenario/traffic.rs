@@ -222,7 +222,12 @@ impl Traffic {
                     None => PageLaw::Drawn { objects: objects.clone(), size: size.clone() },
                 },
                 think: (*think).into(),
-                http: traffic.web.http?,
+                http: traffic.web.http.unwrap_or(if transport == Transport::Quic {
+                    Http::Three
+                } else {
+                    // Parallel connections, as a simulated page has.
+                    Http::One
+                }),
                 visits: Visits::of(traffic),
             }),
             // Each file is a user's who comes for it alone.

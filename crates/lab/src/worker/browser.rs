@@ -170,6 +170,7 @@ impl Timing {
             size: size as u32,
             start: Some(at(from)),
             done: Some(at(to)),
+            ..PartRecord::default()
         };
         page.parts = self.parts.iter().map(part).collect();
         page.protocol = Some(self.protocol.clone());

@@ -65,6 +65,8 @@ pub(super) async fn pages(run: Arc<Run>, reader: Reader, law: PageLaw, mut rng: 
         let mut page = std::mem::take(&mut *lock(&load.page));
         life = std::mem::take(&mut *lock(&load.life));
         page.end = object_end(&run);
+        let end = page.end;
+        page.parts.iter_mut().filter(|part| part.done.is_none()).for_each(|part| part.hear(end));
         run.patience.end(person, page.end);
         page.broken = matches!(whole, Ok(Err(_)));
         if let Ok(Ok(())) = whole {
@@ -144,20 +146,27 @@ impl Load {
     /// The next object, over connection number `at`.
     async fn next(&self, at: usize, client: &mut Client) -> anyhow::Result<()> {
         let Some((number, size)) = lock(&self.left).pop_front() else { return Ok(()) };
-        lock(&self.page).parts[number].start = Some(self.run.now());
-        client.get(&format!("/{size}"), |n| self.came(at, n)).await?;
+        {
+            let mut page = lock(&self.page);
+            // Whoever waits for the document has waited since the page began.
+            let since = if number == 0 { page.start } else { self.run.now() };
+            page.parts[number].start = Some(self.run.now());
+            page.parts[number].waits = Some(since);
+        }
+        client.get(&format!("/{size}"), |n| self.came(at, number, n)).await?;
         lock(&self.page).parts[number].done = Some(self.run.now());
         self.run.objects.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    fn came(&self, at: usize, n: usize) {
+    fn came(&self, at: usize, number: usize, n: usize) {
         let now = self.run.now();
         self.run.patience.arrival(self.visitor.person, now);
         lock(&self.life).receive(&self.run, now, n);
         let mut page = lock(&self.page);
         page.first_byte.get_or_insert(now);
         page.connects[at].got += n as u64;
+        page.parts[number].hear(now);
     }
 }
 

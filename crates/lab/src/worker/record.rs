@@ -113,6 +113,22 @@ pub struct PartRecord {
     /// Time at which the object was whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
+    /// The longest time without a byte of the object since it was asked for; of the document since the page began.
+    /// `None` of an object that nobody has asked for, and in a browser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<f64>,
+    /// Time since which the next byte of the object is waited for.
+    #[serde(skip)]
+    pub waits: Option<f64>,
+}
+
+impl PartRecord {
+    /// Notes that bytes of the object came, or that nobody waits for them any longer.
+    pub fn hear(&mut self, now: f64) {
+        let Some(since) = self.waits else { return };
+        self.stall = Some(self.stall.unwrap_or(0.0).max(now - since));
+        self.waits = Some(now);
+    }
 }
 
 /// A connection of a page.
@@ -213,7 +229,10 @@ impl ClientResult {
                 .chain(&mut p.first_byte)
                 .chain(&mut p.done)
                 .for_each(round);
-            p.parts.iter_mut().flat_map(|o| o.start.iter_mut().chain(&mut o.done)).for_each(round);
+            let times = |o: &mut PartRecord| {
+                [&mut o.start, &mut o.done, &mut o.stall].into_iter().flatten().for_each(round)
+            };
+            p.parts.iter_mut().for_each(times);
             for c in &mut p.connects {
                 std::iter::once(&mut c.start).chain(&mut c.connected).for_each(round);
             }

@@ -334,7 +334,7 @@ fn what_only_one_side_can_do() {
         assert!(said.contains(word), "{said}");
     }
     for (text, says) in [
-        (LONG.to_owned(), "link: the lab has one thin link"),
+        (LONG.to_owned(), "link.1.loss: only the link before the box"),
         (format!("{THIN}[sweep]\nrate = [\"1mbit\"]"), "choose one, as --set rate="),
         (
             format!("{THIN}[[traffic]]\nkind = \"telnet\"\nflows = 1"),

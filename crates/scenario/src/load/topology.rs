@@ -4,8 +4,8 @@ mod link;
 mod service;
 mod shape;
 
-pub(crate) use link::plain_name;
-use link::{Direction, Place, discipline, drop_times, drops, loss, need, pair, plenty};
+use link::{Direction, Place, discipline, drop_times, drops, loss, need, pair};
+pub(crate) use link::{plain_name, plenty};
 use narrows_qdisc::Framing;
 use narrows_units::{Duration, Rate};
 

@@ -97,7 +97,8 @@ pub(super) fn need(
     })
 }
 
-pub(super) fn plenty() -> LinkDiscipline {
+/// The queue of a way that needs none.
+pub(crate) fn plenty() -> LinkDiscipline {
     LinkDiscipline::Ours(Spec::Fifo(Limit::Packets(PLENTY)))
 }
 
