@@ -89,6 +89,7 @@ pub fn measure(scenario: &Scenario, run: &RunRecord) -> Values {
     calls::calls(&mut t, &run.calls);
     kernel(&mut t, run);
     before(&mut t, run);
+    uploads(&mut t, scenario, run);
     quic(&mut t, run);
     status(&mut t, &run.status, run.client.lasted, run.cpu_s);
     apart::apart(&mut t, scenario, run);
@@ -115,7 +116,7 @@ fn traffic(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     if !run.client.visits.is_empty() {
         visits(t, run, warmup);
     }
-    if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { .. })) {
+    if scenario.traffic.iter().any(|x| matches!(x, Traffic::Long { up: false, .. })) {
         long_flows(t, scenario, run);
     }
     goodput(t, run, warmup);
@@ -258,6 +259,20 @@ fn quic(t: &mut Table, run: &RunRecord) {
     t.put("quic_failed", Some(q.failed as f64));
     let windows = sorted(q.cwnd.iter().map(|bytes| f64::from(*bytes) / 1e3));
     t.put("quic_cwnd_kb", quantile(&windows, 0.5));
+}
+
+/// Figures of users who send.
+fn uploads(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
+    if !scenario.traffic.iter().any(Traffic::sends) {
+        return;
+    }
+    let from = scenario.warmup.secs().ceil() as usize;
+    let bytes: u64 = run.uploads.iter().flat_map(|u| u.bins.iter().skip(from)).map(|b| u64::from(*b)).sum();
+    t.put("up_goodput_kbps", Some(bytes as f64 * 8.0 / 1e3 / (run.client.lasted - from as f64)));
+    // Whoever never got anything through waited from the warm-up to the end.
+    let all: u32 = scenario.traffic.iter().filter(|x| x.sends()).map(Traffic::users).sum();
+    let silent = (all as usize > run.uploads.len()).then(|| run.client.lasted - scenario.warmup.secs());
+    t.put("up_stall_max_s", run.uploads.iter().map(|u| u.stall).chain(silent).reduce(f64::max));
 }
 
 /// Figures of the link before the box.

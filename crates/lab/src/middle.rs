@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use narrows_scenario::LinkDiscipline;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -39,14 +40,45 @@ pub fn layer(scenario: &Scenario, column: &str) -> Layer {
     if kernel || scenario.backend == "packet" { Layer::Bridged } else { Layer::Routed }
 }
 
+/// The `tc` commands for the way from the users, where a kernel's discipline `down` stands before the way to them.
+fn kernel_up(scenario: &Scenario, down: &str) -> Result<Vec<String>, String> {
+    let Some(up) = &scenario.up else { return Ok(Vec::new()) };
+    let own = up.discipline.as_ref().map(|text| text.parse::<LinkDiscipline>());
+    let name = match own {
+        None => down.to_owned(),
+        Some(Ok(LinkDiscipline::Kernel(name))) => name,
+        Some(Ok(LinkDiscipline::Ours(narrows_qdisc::Spec::Fifo(narrows_qdisc::Limit::Packets(n))))) => {
+            format!("pfifo limit {n}")
+        }
+        Some(_) => {
+            let expected = "same, kernel:NAME or fifo:N where the way down has a kernel's discipline";
+            return Err(format!(
+                "up_discipline = '{}': expected {expected}",
+                up.discipline.as_deref().unwrap_or("")
+            ));
+        }
+    };
+    let lines = kernel_discipline(&name, up.rate, scenario.overhead)?;
+    Ok(lines.into_iter().map(|line| line.replace("{lan}", "{wan}")).collect())
+}
+
 /// Reason why there can be no such column; `None` if there can.
 pub fn unknown(scenario: &Scenario, column: &str) -> Option<String> {
     let check = || {
         let column = BoxColumn::read(column)?;
         match column.kernel() {
-            Some(name) => kernel_discipline(name, column.kernel_rate(scenario)?, scenario.overhead).map(drop),
+            Some(name) => {
+                kernel_discipline(name, column.kernel_rate(scenario)?, scenario.overhead)?;
+                kernel_up(scenario, name).map(drop)
+            }
             None => {
                 column.discipline.parse::<narrows_qdisc::Spec>().map_err(|e| e.to_string())?;
+                let up = scenario.up.as_ref().and_then(|up| up.discipline.as_deref());
+                if let Some(kernel) = up.filter(|up| up.starts_with("kernel:")) {
+                    return Err(format!(
+                        "up_discipline = '{kernel}': expected one of ours where the way down has one"
+                    ));
+                }
                 column.rate(scenario).map(drop)
             }
         }
@@ -67,7 +99,8 @@ impl Middle {
         match read.kernel() {
             Some(name) => {
                 let rate = read.kernel_rate(scenario).map_err(anyhow::Error::msg)?;
-                let tc = kernel_discipline(name, rate, scenario.overhead).map_err(anyhow::Error::msg)?;
+                let mut tc = kernel_discipline(name, rate, scenario.overhead).map_err(anyhow::Error::msg)?;
+                tc.extend(kernel_up(scenario, name).map_err(anyhow::Error::msg)?);
                 let spec = PeerSpec {
                     netns: bench.netns(Room::Box),
                     lan: "lan0".to_owned(),
@@ -88,6 +121,14 @@ impl Middle {
         let mut command = box_command(bench)?;
         command
             .args(["run", "--lan", "lan0", "--wan", "wan0", "--down", &down.to_string()])
+            .args(scenario.up.iter().flat_map(|up| ["--up".to_owned(), up.rate.to_string()]))
+            .args(
+                scenario
+                    .up
+                    .iter()
+                    .filter_map(|up| up.discipline.as_ref())
+                    .flat_map(|d| ["--up-discipline", d]),
+            )
             .args(["--overhead", &scenario.overhead.to_string(), "--discipline", discipline])
             .args(["--backend", &scenario.backend])
             // Labs side by side have interfaces of the same names.

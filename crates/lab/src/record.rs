@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::worker::{ClientResult, Cost, EmulatorResult, ServerResult};
+use super::worker::{ClientResult, Cost, EmulatorResult, ServerResult, UploadRecord};
 
 /// Everything one run gave.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct RunRecord {
     /// Cost of each group's way of fetching on the idle link; `None` where it could not be measured.
     #[serde(default)]
     pub costs: Vec<Option<Cost>>,
+    /// Payload of users who send.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadRecord>,
     /// Counters of the server's kernel.
     pub server: ServerResult,
     /// Result of the emulated link.

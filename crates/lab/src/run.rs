@@ -106,6 +106,7 @@ pub fn run_one(
         calls: calls
             .map_or_else(Vec::new, |(users, server)| records(scenario, &users, &server, result.lasted)),
         costs,
+        uploads: std::mem::take(&mut server.uploads),
         client: result,
         server,
         emulator: emulator.finish()?,

@@ -95,6 +95,9 @@ pub struct Scenario {
     /// Link before the box; `None` if the box's own link is the thin one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
+    /// Way from the users, if the box holds it to a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Up>,
     /// Propagation, both ways together, of the middle user; without a link before the box the emulator adds half of the
     /// time each way.
     #[serde(with = "text")]
@@ -144,6 +147,17 @@ pub struct Scenario {
     /// A sentence for each setting of the file that only a simulator can heed.
     #[serde(skip)]
     pub ignored: Vec<String>,
+}
+
+/// Way from the users in the box.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Up {
+    /// Rate of the way.
+    #[serde(with = "text")]
+    pub rate: Rate,
+    /// Discipline before the way; `None` for that of the way to the users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discipline: Option<String>,
 }
 
 /// Largest number of users that a lab can address.
@@ -222,6 +236,7 @@ impl Scenario {
             about: s.about,
             rate: thin.rate,
             before: lab.before.as_ref().map(Before::of),
+            up: lab.up.map(|up| Up { rate: up.rate, discipline: up.discipline.map(|d| d.to_string()) }),
             rtt: Span::from_secs(f64::midpoint(thin.rtt.0.as_secs_f64(), thin.rtt.1.as_secs_f64())),
             mtu: s.mtu,
             overhead: thin.overhead,
@@ -237,7 +252,7 @@ impl Scenario {
             window_scales: s.lab.window_scales,
             server_pause: s.lab.server_pause.into(),
             disciplines: lab.disciplines,
-            traffic: s.traffic.iter().filter_map(Traffic::of).collect(),
+            traffic: s.traffic.iter().filter_map(|t| Traffic::of(t, lab.servers)).collect(),
             calls,
             qlog: s.probes.qlog,
             ignored: lab.ignored,

@@ -31,6 +31,7 @@ mod request;
 pub mod secure;
 pub mod server;
 pub mod thin_link;
+pub mod uploads;
 pub mod user;
 mod visits;
 pub mod web;
@@ -42,6 +43,7 @@ pub use load::{BrowserSpec, ClientSpec};
 pub use record::{ClientResult, ObjectRecord};
 pub use server::{QlogSpec, ServerResult, ServerSpec};
 pub use thin_link::ThinResult;
+pub use uploads::UploadRecord;
 
 /// Message of a worker, one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]

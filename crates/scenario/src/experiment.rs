@@ -15,7 +15,7 @@ use crate::sweep::{self, Axis, MOST_RUNS};
 use crate::table::{self, filled, put, substitute};
 use crate::{Claim, Error, Labels, Run, Scenario, Shaping, Thin, TrafficKind, Transport};
 
-pub use lab::{BeforeBox, BeforeWay};
+pub use lab::{BeforeBox, BeforeWay, UpWay};
 
 /// A scenario file with everything that the file varies and claims.
 #[derive(Clone, Debug)]
@@ -43,6 +43,10 @@ pub struct ForLab {
     pub scenario: Scenario,
     /// The link between box and users.
     pub thin: Thin,
+    /// The box's way from the users; `None` if the file tells no rate of it.
+    pub up: Option<UpWay>,
+    /// Index into [`crate::Topology::hosts`] of the servers; traffic from others goes up.
+    pub servers: usize,
     /// The link between servers and box; `None` if the box stands before the only link.
     pub before: Option<BeforeBox>,
     /// Disciplines of the box, one after another, as `taq` or, with a shaper, `taq at SHAPER`.
@@ -182,7 +186,8 @@ impl Experiment {
     }
 
     fn lab(&self) -> Result<ForLab, Error> {
-        let may_vary = |key: &str| is_discipline(key) || (key.starts_with("link.") && key.ends_with(".shaper"));
+        let may_vary =
+            |key: &str| is_discipline(key) || (key.starts_with("link.") && key.ends_with(".shaper"));
         if let Some(key) = self.axes.iter().flat_map(|a| &a.keys).find(|key| !may_vary(key)) {
             let key = Axis::coordinate(key);
             let problem = format!("the lab runs one setting at a time: choose one, as --set {key}=...");
@@ -233,7 +238,20 @@ impl Experiment {
             return Err(Error::new("loss", problem));
         }
         by_lab_s_users(&scenario)?;
-        Ok(ForLab { ignored: self.ignored_by_lab(), scenario, thin, before, disciplines })
+        if before.is_none() {
+            lab::upwards(&scenario)?;
+        }
+        let up = self.up(&scenario);
+        let servers = if before.is_some() { scenario.traffic.first().map_or(0, |t| t.from) } else { 0 };
+        Ok(ForLab { ignored: self.ignored_by_lab(), scenario, thin, up, servers, before, disciplines })
+    }
+
+    /// The short form's way from the users.
+    fn up(&self, scenario: &Scenario) -> Option<UpWay> {
+        let back =
+            self.table.get("up_rate").and(scenario.thin.as_ref()).and(scenario.topology.links.get(1))?;
+        let same = self.table.get("up_discipline").and_then(Value::as_str) == Some(load::topology::SAME);
+        Some(UpWay { rate: back.rate, discipline: (!same).then(|| back.discipline.clone()) })
     }
 
     /// A sentence for each setting the lab does not heed.
@@ -247,8 +265,6 @@ impl Experiment {
             ("mpu", "its emulated link pads nothing"),
             ("spread", "its users all have the same delay"),
             ("access_rate", "only the thin link limits"),
-            ("up_rate", "only the way to the users is thin"),
-            ("up_discipline", "only the way to the users has a queue"),
             ("probes", "but for qlog: it records what docs/how-to/lab.md lists"),
         ];
         let logs = Some(&["qlog"][..]);
@@ -268,6 +284,11 @@ impl Experiment {
         }
         if !self.claims.is_empty() {
             said.push("claim: not judged by the lab: they are about the simulator's results".to_owned());
+        }
+        if self.table.contains_key("up_discipline") && !self.table.contains_key("up_rate") {
+            said.push(
+                "up_discipline: not heeded by the lab: without up_rate the way up is not shaped".to_owned(),
+            );
         }
         let hosts = self.table.get("hosts").and_then(Value::as_array);
         for (i, hosts) in hosts.into_iter().flatten().filter_map(Value::as_table).enumerate() {
@@ -292,7 +313,9 @@ impl Experiment {
                 "stop",
             ] {
                 // Where hosts have names, traffic between others is refused.
-                let ends = ["name", "from", "to"].contains(&key) && self.table.contains_key("hosts");
+                let thin =
+                    ["from", "to"].contains(&key) || (key == "name" && self.table.contains_key("up_rate"));
+                let ends = thin || (key == "name" && self.table.contains_key("hosts"));
                 if t.contains_key(key)
                     && !ends
                     && !(calls && ["name", "dscp", "start", "stop"].contains(&key))

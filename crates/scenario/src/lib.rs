@@ -35,7 +35,7 @@ mod web;
 pub use addresses::Addresses;
 pub use claim::{Bound, Claim, ClaimOutcome, Formula, Judgment, Labels, Reading, Sample};
 pub use error::Error;
-pub use experiment::{BeforeBox, BeforeWay, Experiment, ForLab};
+pub use experiment::{BeforeBox, BeforeWay, Experiment, ForLab, UpWay};
 pub use narrows_settings::nearest;
 pub(crate) use narrows_settings::quantity;
 pub use narrows_settings::quantity::{number, time, time_text};

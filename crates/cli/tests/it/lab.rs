@@ -5,6 +5,7 @@
 mod before;
 mod calls;
 mod qlog;
+mod uploads;
 mod web;
 
 use std::path::Path;

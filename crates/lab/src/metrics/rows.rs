@@ -115,6 +115,8 @@ pub const ROWS: &[Row] = &[
     row("call_up_sent", "calls' packets from users sent", Unit::Count),
     row("call_up_arrived", "calls' packets from users arrived", Unit::Count),
     row("goodput_kbps", "goodput", Unit::Kbps),
+    row("up_goodput_kbps", "goodput of uploads", Unit::Kbps),
+    row("up_stall_max_s", "upload's longest stall", Unit::Seconds),
     row("link_bytes", "bytes over the thin link", Unit::Count),
     row("useful_bytes", "  payload of them", Unit::Count),
     row("waste", "bytes of no use", Unit::Share),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::worker::record::{ConnectRecord, LongRecord, PageRecord, PartRecord};
-use crate::worker::{ClientResult, Cost};
+use crate::worker::{ClientResult, Cost, UploadRecord};
 
 fn scenario(traffic: &str) -> Scenario {
     scenario_of(&format!("warmup='20s'\n{traffic}"))
@@ -18,6 +18,7 @@ fn run(client: ClientResult) -> RunRecord {
         client,
         calls: Vec::new(),
         costs: Vec::new(),
+        uploads: Vec::new(),
         server: Default::default(),
         emulator: Default::default(),
         status: serde_json::json!({"down": {"report": {"counters": {
@@ -256,4 +257,16 @@ fn an_object_of_a_page_stalls_while_nothing_of_it_comes() {
         part.hear(now);
     }
     assert_eq!(part.stall, Some(6.0));
+}
+
+#[test]
+fn uploads_are_counted_by_themselves() {
+    let s = scenario("up_rate='128kbit'\n[[traffic]]\nkind='long'\nflows=2\nfrom='clients'\nto='servers'");
+    let mut record = run(ClientResult { lasted: 120.0, ..Default::default() });
+    let upload = |user| UploadRecord { user, bins: vec![1000; 120], stall: 3.0 };
+    record.uploads = vec![upload(0), upload(1)];
+    let v = measure(&s, &record);
+    assert_eq!((v["up_goodput_kbps"], v["up_stall_max_s"], v["goodput_kbps"]), (16.0, 3.0, 0.0));
+    record.uploads.pop();
+    assert_eq!(measure(&s, &record)["up_stall_max_s"], 100.0, "one got nothing through");
 }

@@ -96,6 +96,9 @@ pub enum Traffic {
         /// Transport of the flows.
         #[serde(with = "transport")]
         transport: Transport,
+        /// Whether users send, and the server counts what comes.
+        #[serde(default)]
+        up: bool,
     },
 }
 
@@ -168,6 +171,12 @@ impl Traffic {
         }
     }
 
+    /// Whether the users send and do not receive.
+    #[must_use]
+    pub const fn sends(&self) -> bool {
+        matches!(self, Self::Long { up: true, .. })
+    }
+
     /// Transport of the group's data.
     #[must_use]
     pub const fn transport(&self) -> Transport {
@@ -197,7 +206,7 @@ impl Traffic {
 
     /// Converts an entry of the scenario; `None` if the lab's users cannot do it, which the check of the file has
     /// refused.
-    pub(super) fn of(traffic: &narrows_scenario::Traffic) -> Option<Self> {
+    pub(super) fn of(traffic: &narrows_scenario::Traffic, servers: usize) -> Option<Self> {
         let transport = traffic.transport;
         match &traffic.kind {
             TrafficKind::Objects { users, connections, think, size } => Some(Self::Objects {
@@ -239,7 +248,9 @@ impl Traffic {
                 transport,
                 visits: Some(Visits { arrivals: *arrivals, fetches: 1, most: *flows }),
             }),
-            TrafficKind::Long { flows } => Some(Self::Long { flows: *flows, transport }),
+            TrafficKind::Long { flows } => {
+                Some(Self::Long { flows: *flows, transport, up: traffic.from != servers })
+            }
             _ => None,
         }
     }

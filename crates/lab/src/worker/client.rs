@@ -19,6 +19,7 @@ use super::long::long;
 use super::meter::{Gauge, Meter};
 use super::pages::{Reader, pages};
 use super::record::ClientResult;
+use super::uploads::upload;
 use super::user::{rng, user_address};
 use super::visits::{Open, Visitor, come, finished};
 use super::{Say, say, stdin_ends};
@@ -82,12 +83,13 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
     })
 }
 
-/// Numbers that no user has, because arriving users have numbers of their own.
+/// Numbers that no user has, because arriving users have numbers of their own, and those of users who wait for nothing,
+/// because they send.
 fn nobodies(spec: &ClientSpec) -> BTreeSet<u32> {
     let mut first = 0;
     let mut all = BTreeSet::new();
     for traffic in &spec.traffic {
-        if traffic.visits().is_some() {
+        if traffic.visits().is_some() || traffic.sends() {
             all.extend(first..first + traffic.users());
         }
         first += traffic.users();
@@ -163,6 +165,10 @@ fn live(lives: &mut JoinSet<Vec<Life>>, run: &Arc<Run>, traffic: &Traffic, visit
             let number = run.spec.traffic.iter().scan(0, |first, t| Some(browsers(t, first, user))).sum();
             let browser = Browser { user, number, http: *http, page: page.clone(), think: think.secs() };
             let life = browse(run.clone(), browser, rng(seed, user, 0));
+            lives.spawn(async { vec![life.await] });
+        }
+        Traffic::Long { up: true, .. } => {
+            let life = upload(run.clone(), user, rng(seed, user, 0));
             lives.spawn(async { vec![life.await] });
         }
         Traffic::Long { .. } => {

@@ -20,6 +20,7 @@ use super::quic::{QuicCounters, QuicServer};
 use super::record::CallEnds;
 use super::request::{HEADER, REQUEST, header, wanted};
 use super::secure::{Identity, QuicSettings, SECURE_PORT, server_tls};
+use super::uploads::{UploadRecord, Uploads};
 use super::web::{OVER_QUIC, OVER_TLS, WEB_PORT, over_tls};
 use super::{Say, say, stdin_ends};
 use crate::scenario::Calls;
@@ -74,6 +75,9 @@ pub struct ServerResult {
     /// Packets of calls at the server, until [`crate::metrics::records`] joins them with the users'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallEnds>,
+    /// Payload of users who send.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadRecord>,
 }
 
 /// Serves until standard input ends.
@@ -83,6 +87,7 @@ pub struct ServerResult {
 pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     let before = kernel_counters()?;
     let application = Arc::new(Application::new(&spec.application)?);
+    let uploads = Arc::<Uploads>::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let caller =
         (!spec.calls.is_empty()).then(|| Caller::server(&spec.calls, spec.application.seed)).transpose()?;
@@ -90,7 +95,8 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
     let quic = runtime.block_on(async {
         let plain = listen(&spec, spec.port)?;
         let pauses = application.clone();
-        tokio::spawn(accept(plain, move |stream, peer| answer(stream, peer, pauses.clone())));
+        let taken = uploads.clone();
+        tokio::spawn(accept(plain, move |stream, peer| answer(stream, peer, pauses.clone(), taken.clone())));
         let quic = match &spec.secure {
             Some(settings) => {
                 let tls = |speak: &[&[u8]]| server_tls(&spec.identity, speak);
@@ -141,6 +147,7 @@ pub fn run(spec: ServerSpec) -> anyhow::Result<ServerResult> {
         counters,
         quic,
         calls: caller.map(Caller::finish),
+        uploads: uploads.finish(),
     })
 }
 
@@ -177,22 +184,28 @@ async fn answer_over_tls(
     peer: SocketAddr,
     application: Arc<Application>,
 ) -> anyhow::Result<()> {
-    answer(tls.accept(stream).await?, peer, application).await
+    answer(tls.accept(stream).await?, peer, application, Arc::default()).await
 }
 
 async fn answer(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: SocketAddr,
     application: Arc<Application>,
+    uploads: Arc<Uploads>,
 ) -> anyhow::Result<()> {
     let mut request = Vec::with_capacity(REQUEST);
     while !request.ends_with(b"\r\n\r\n") {
-        let mut piece = [0; 512];
-        let n = stream.read(&mut piece).await?;
+        // No more than a request: what follows may be an upload.
+        let mut piece = [0; REQUEST];
+        let wanted = REQUEST - request.len().min(REQUEST - 1);
+        let n = stream.read(&mut piece[..wanted]).await?;
         if n == 0 || request.len() > 4096 {
             return Ok(());
         }
         request.extend_from_slice(&piece[..n]);
+    }
+    if uploads.take(&request, &mut stream, peer).await {
+        return Ok(());
     }
     let size = wanted(&request)?;
     let plan = application.plan();

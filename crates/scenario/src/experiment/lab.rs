@@ -4,7 +4,10 @@
 use narrows_qdisc::{Framing, Limit, Spec};
 use narrows_units::{Duration, Rate};
 
-use crate::{Delays, Error, Hosts, Link, LinkDiscipline, Loss, Scenario, Service, Shaping, Thin, Topology};
+use crate::{
+    Delays, Error, Hosts, Link, LinkDiscipline, Loss, Scenario, Service, Shaping, Thin, Topology,
+    TrafficKind, Transport,
+};
 
 /// A link before the box, as the lab emulates it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +39,15 @@ pub struct BeforeWay {
     pub delay: Duration,
     /// Probability that a packet is lost after it has been sent.
     pub loss: f64,
+}
+
+/// The box's way from the users.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpWay {
+    /// Rate to which the box holds the way.
+    pub rate: Rate,
+    /// Discipline before the way; `None` for that of the way to the users.
+    pub discipline: Option<LinkDiscipline>,
 }
 
 /// The two links of a network and their places in the file.
@@ -199,4 +211,17 @@ fn plain(link: &Link, key: &dyn Fn(&str) -> String) -> Result<(), Error> {
         Some((_, name)) => Err(Error::new(key(name), none)),
         None => Ok(()),
     }
+}
+
+/// Refuses what users of the lab cannot send over the thin link.
+pub(super) fn upwards(scenario: &Scenario) -> Result<(), Error> {
+    // The short form's groups: servers, then clients.
+    for (i, t) in scenario.traffic.iter().enumerate().filter(|(_, t)| t.from != 0 || t.to != 1) {
+        let upload = matches!(t.kind, TrafficKind::Long { .. }) && t.transport == Transport::Tcp;
+        if (t.from, t.to) != (1, 0) || !upload {
+            let problem = "from the users the lab has kind = \"long\" over tcp alone, to the servers";
+            return Err(Error::new(format!("traffic.{i}.from"), problem));
+        }
+    }
+    Ok(())
 }

@@ -46,7 +46,7 @@ const ACCESS: u64 = 100;
 const MOST_MPU: u32 = 256;
 
 /// Value of `up_discipline` for the same queue before the way back as before the thin link.
-const SAME: &str = "same";
+pub(crate) const SAME: &str = "same";
 
 /// Settings of a link's way back.
 const BACK: [&str; 7] =

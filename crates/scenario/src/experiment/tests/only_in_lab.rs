@@ -1,7 +1,7 @@
 use super::*;
 use narrows_qdisc::Limit;
 
-use crate::{Service, Transport, Visits};
+use crate::{Service, Transport, UpWay, Visits};
 
 #[test]
 fn only_the_lab_has_pages_of_http_and_browsers() {
@@ -128,6 +128,38 @@ fn the_lab_has_a_link_before_the_box() {
     );
     assert_eq!(both.for_simulator().unwrap().len(), 2);
     assert_eq!(both.expand().unwrap().len(), 2);
+}
+
+#[test]
+fn the_lab_s_way_up_may_be_thin() {
+    let file = |keys: &str, traffic: &str| {
+        let text =
+            format!("name = \"t\"\nrate = \"1mbit\"\ndiscipline = \"taq\"\n{keys}\n[[traffic]]\n{traffic}\n");
+        Experiment::parse(&text, &[]).unwrap().for_lab()
+    };
+    let upload = "kind = \"long\"\nflows = 2\nfrom = \"clients\"\nto = \"servers\"";
+    let lab = file("up_rate = \"128kbit\"\nup_discipline = \"same\"", upload).unwrap();
+    assert_eq!((lab.up, lab.servers), (Some(UpWay { rate: Rate::from_kbps(128), discipline: None }), 0));
+    assert_eq!((lab.scenario.traffic[0].from, lab.ignored), (1, Vec::<String>::new()));
+    let plain = file("up_rate = \"128kbit\"", upload).unwrap().up.unwrap().discipline.unwrap();
+    assert_eq!(plain.to_string(), "fifo:1000");
+    let kernel = file("up_rate = \"9kbit\"\nup_discipline = \"kernel:cake ack-filter\"", upload).unwrap();
+    assert_eq!(kernel.up.unwrap().discipline.unwrap().to_string(), "kernel:cake ack-filter");
+    let open = file("up_discipline = \"taq\"", upload).unwrap();
+    assert!(
+        open.up.is_none() && open.ignored[0].starts_with("up_discipline: not heeded"),
+        "{:?}",
+        open.ignored
+    );
+    for (from, to) in [
+        ("long\"\nflows = 1\ntransport = \"quic", "clients"),
+        ("objects\"\nusers = 1\nname = \"x", "clients"),
+    ] {
+        let e = file("", &format!("kind = \"{from}\"\nfrom = \"{to}\"\nto = \"servers\""))
+            .unwrap_err()
+            .to_string();
+        assert!(e.contains("traffic.0.from: from the users the lab has kind = \"long\" over tcp"), "{e}");
+    }
 }
 
 #[test]
