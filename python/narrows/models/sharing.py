@@ -55,7 +55,7 @@ class BoundedPareto(NamedTuple):
     high_bytes: ArrayLike
     """Greatest size of a transfer, above the least (bytes, above 0)."""
     shape: ArrayLike
-    """Shape of Pareto's law, here cut at a greatest size: the smaller, the more of the bytes are in few long transfers
+    """Shape of Pareto's law, cut at the greatest size: the smaller, the more of the bytes are in few long transfers
     (0.01 to 100)."""
 
 

@@ -27,7 +27,7 @@ parameters! {
     LOW_BYTES = number("low_bytes", to(1e-3, 1e15), 500.0);
     /// Greatest size of a transfer, above the least.
     HIGH_BYTES = number("high_bytes", POSITIVE, 50_000.0);
-    /// Shape of Pareto's law, here cut at a greatest size: the smaller, the more of the bytes are in few long transfers.
+    /// Shape of Pareto's law, cut at the greatest size: the smaller, the more of the bytes are in few long transfers.
     BOUNDED_SHAPE = number("shape", to(0.01, 100.0), 1.2);
 }
 

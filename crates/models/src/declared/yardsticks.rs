@@ -4,7 +4,7 @@ use super::aimd::BETA_OF_BUFFER;
 use super::arguments::{Arguments, Refused};
 use super::throughput::{LOSS, RTT_S, WMAX_PACKETS, flow};
 use super::{
-    Argument, ArgumentKind, Gives, Module, POSITIVE, SHARE, Usual, figure, groups, models, number,
+    Argument, ArgumentKind, Gives, Module, Output, POSITIVE, SHARE, Usual, figure, groups, models, number,
     parameters, row, to, tuples,
 };
 use crate::buffers::{dbp_packets, for_utilisation, full_link, sqrt_rule};
@@ -58,6 +58,9 @@ parameters! {
     pub DELAYED_ACK_S = number("delayed_ack_s", to(0.0, 1e9), 0.1).or(0.1);
 }
 
+const DBP_PACKETS: Output =
+    figure("packets", "Packets that the path holds without a queue: its rate times the round-trip time.");
+
 groups! {
     /// Transfer and its path.
     TRANSFER = Transfer transfer [PACKETS, TRANSFER_LOSS, RTT_S, FIRST_RTO_S, B_DELAYED, WMAX_PACKETS, REVERSE_LOSS,
@@ -108,7 +111,7 @@ section III).",
     models: models! {
         /// Delay-bandwidth product in packets.
         dbp_packets(RATE_BPS, BASE_RTT_S, PACKET_BYTES)
-            -> Gives::One(figure("packets", "Packets that the path holds without a queue: its rate times the round-trip time.")), "dbp_packets",
+            -> Gives::One(DBP_PACKETS), "dbp_packets",
             |a| dbp_packets(a.rate(RATE_BPS)?, a[BASE_RTT_S], a.bytes(PACKET_BYTES)?)?;
         /// Buffer for long flows that lose independently: `DBP / sqrt(n)`, in the unit of `dbp`.
         sqrt_rule(DBP, FLOWS) -> Gives::One(figure("buffer", "Size of the buffer.")), "sqrt_rule",

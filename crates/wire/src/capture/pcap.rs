@@ -8,8 +8,8 @@ use super::{CaptureErrorKind, Frame, MOST_CAPTURED, Source, at_most, half, word}
 const FILE_HEAD: usize = 24;
 /// Bytes of the head of a frame, whatever follows it.
 const FRAME_HEAD: usize = 16;
-/// Bytes that follow the head of a frame: none; interface, protocol and kind of packet (Kuznetzov's patches of 1999 from
-/// April and October); these and two processors (his patch of September); four bytes of Nokia's.
+/// Bytes that follow a frame's head: none; interface, protocol and kind of packet (Kuznetzov's patches of April and
+/// October 1999); these and two processors (his patch of September); four bytes of Nokia's.
 const MORE: [u32; 4] = [0, 8, 12, 4];
 /// Heads of frames that are looked at before a file is read.
 const HEADS_TRIED: usize = 8;
@@ -59,8 +59,8 @@ impl Pcap {
         Ok(Some(Self { more: pcap.more_in(source.at_hand()), ..pcap }))
     }
 
-    /// Bytes that follow the head of each frame in a file whose frames begin so. Two layouts share each of two magics, so
-    /// the heads of the frames decide, as in Wireshark. Where they do not, the layout is the usual one.
+    /// Bytes that follow the head of each frame in a file whose frames begin so. Several layouts share a magic, so the
+    /// heads of the frames decide, as in Wireshark. Where they do not, the layout is the usual one.
     fn more_in(&self, frames: &[u8]) -> u32 {
         if self.unit == 1 || self.heads(frames, self.more).is_some() {
             return self.more;
