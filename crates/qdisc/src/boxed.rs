@@ -5,6 +5,7 @@ use core::any::Any;
 use narrows_units::Instant;
 use narrows_wire::FlowKey;
 
+use crate::follow::Decision;
 use crate::users::CircuitRates;
 use crate::{Ahead, Backlog, Discipline, Manage, Packet, Qdisc, Report, ReversePath, ShaperConfig, Verdicts};
 
@@ -41,6 +42,15 @@ impl<M: Manage + ?Sized> Manage for Box<M> {
     }
     fn set_circuit_rates(&mut self, rates: &CircuitRates) {
         (**self).set_circuit_rates(rates);
+    }
+    fn record_decisions(&mut self, record: bool) {
+        (**self).record_decisions(record);
+    }
+    fn next_decision(&mut self) -> Option<Decision> {
+        (**self).next_decision()
+    }
+    fn decisions_lost(&self) -> u64 {
+        (**self).decisions_lost()
     }
 }
 

@@ -10,7 +10,7 @@
 //! by now; [`control`] decides. Before it: [`round_trips`] and [`clocks`] tell how long what arrives has waited;
 //! [`before`] decides, and [`opening`] when to hold nothing back. Both: [`paths`] has the round trips without a queue,
 //! [`rate`] estimates what the link delivers. [`sides`] has both see all packets; [`find`] chooses by where a queue
-//! stands, and [`watch`] tells of it without a shaper.
+//! stands, and [`watch`] tells of it without a shaper. [`decisions`] records what is decided and why.
 //!
 //! Units: bytes on the link; spans are counted in the link's time for 1500 B. Floats decide here, as in senders'
 //! congestion controls; they are the same on all machines with IEEE 754, and `mul_add` is not used.
@@ -19,6 +19,7 @@ mod before;
 mod clocks;
 mod config;
 mod control;
+mod decisions;
 mod departure_times;
 mod echoes;
 mod find;
@@ -42,6 +43,11 @@ use narrows_wire::{FlowKey, Header};
 use before::Before;
 pub use config::{FollowConfig, LinkPlace, LinkRate};
 use control::Control;
+pub use decisions::{
+    DECISION_COLUMNS, Decision, DecisionCell, DecisionReason, DecisionSignals, DecisionsError,
+    LoggedDecision, SignalWaits, read_decisions,
+};
+use decisions::{Reasons, Recorder};
 use find::Find;
 pub use report::{FollowPhase, FollowReport, FollowSignals};
 pub use sides::{BySide, LinkSide};
@@ -94,6 +100,36 @@ impl Controller {
         }
     }
 
+    /// State to report; `waits` says whether packets wait in the box.
+    fn belief(&self, now: Instant, waits: bool) -> FollowReport {
+        either!(self, report(now, waits))
+    }
+
+    /// Reasons of decisions since the last call.
+    fn reasons(&mut self) -> Reasons {
+        either!(self, reasons())
+    }
+
+    /// Signals since the last call.
+    fn take_signals(&mut self) -> DecisionSignals {
+        either!(self, take_signals())
+    }
+
+    /// Whether a queue stood before the link or in it at the last news.
+    fn queue_stands(&self) -> bool {
+        either!(self, queue_stands())
+    }
+
+    /// Whether nothing that passes tells of the link.
+    fn is_blind(&self, now: Instant) -> bool {
+        either!(self, tells_nothing(now))
+    }
+
+    /// Bytes that may be under way; `None` while nothing is held back.
+    fn held_to(&self, now: Instant) -> Option<u64> {
+        either!(self, held_to(now))
+    }
+
     /// Notes an arrival that takes `bytes` on the link. Returns whether it brings news of the link.
     fn arrives(&mut self, now: Instant, header: &Header, bytes: u64) -> bool {
         match self {
@@ -116,6 +152,9 @@ pub struct Follow<P, Q> {
     /// Rate that the discipline was told, and when.
     announced: Rate,
     announced_at: Instant,
+    /// Recorder of decisions, if somebody wants them, and the bounds of the rate.
+    recorder: Option<Box<Recorder>>,
+    config: FollowConfig,
     packets: PhantomData<fn(P)>,
 }
 
@@ -131,6 +170,8 @@ impl<P, Q> Follow<P, Q> {
             inner,
             control: Controller::new(config, seed),
             seed,
+            recorder: None,
+            config,
             packets: PhantomData,
         }
     }
@@ -156,10 +197,15 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
         let kept = self.inner.reconfigure(now, spec.settings(), &link);
         if kept {
             (self.link, self.announced, self.spec) = (link, rate, spec.clone());
+            let differs = core::mem::replace(&mut self.config, config) != config;
             if self.control.place() == config.place {
                 either!(&mut self.control, reconfigure(config));
             } else {
                 self.control = Controller::new(config, self.seed);
+            }
+            let waiting = self.inner.backlog().packets;
+            if let Some(recorder) = self.recorder.as_mut().filter(|_| differs) {
+                recorder.reconfigured(now, &mut self.control, waiting);
             }
         }
         kept
@@ -168,7 +214,14 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
     /// State of the controller, for status and pages.
     #[must_use]
     pub fn belief(&self, now: Instant) -> FollowReport {
-        either!(&self.control, report(now, self.inner.backlog().packets > 0))
+        self.control.belief(now, self.inner.backlog().packets > 0)
+    }
+
+    /// Records what a packet has brought about.
+    fn record(&mut self, now: Instant) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.look(now, &mut self.control, self.inner.backlog().packets, &self.config);
+        }
     }
 
     /// Bytes of the largest packet: what has to fit before any packet leaves.
@@ -199,10 +252,13 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
         if self.inner.backlog().packets == 0 {
             either!(&mut self.control, idles(now));
         }
-        if self.control.arrives(now, packet.header(), self.link.wire_len(packet.len()).get()) {
+        let bytes = self.link.wire_len(packet.len()).get();
+        if self.control.arrives(now, packet.header(), bytes) {
             self.announce(now);
         }
         self.inner.enqueue(now, packet, verdicts);
+        self.recorder.iter_mut().for_each(|recorder| recorder.arrives(bytes));
+        self.record(now);
     }
 
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
@@ -218,6 +274,8 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
         let bytes = self.link.wire_len(packet.len()).get();
         let waiting = self.inner.backlog().packets > 0;
         either!(&mut self.control, departs(now, packet.header(), bytes, waiting));
+        self.recorder.iter_mut().for_each(|recorder| recorder.leaves(bytes));
+        self.record(now);
         Some(packet)
     }
 
@@ -236,6 +294,7 @@ impl<P: Packet, Q: Discipline<P>> ReversePath<P> for Follow<P, Q> {
         if either!(&mut self.control, returns(now, packet.header())) {
             self.announce(now);
         }
+        self.record(now);
         match self.inner.reverse_path_mut() {
             Some(path) => path.reverse(now, packet, verdicts),
             None => Some(packet),
@@ -279,6 +338,22 @@ impl<P: Packet, Q: Discipline<P>> Manage for Follow<P, Q> {
             self.link = link;
         }
         kept
+    }
+
+    fn record_decisions(&mut self, record: bool) {
+        if !record {
+            self.recorder = None;
+        } else if self.recorder.is_none() {
+            self.recorder = Some(Box::new(Recorder::new()));
+        }
+    }
+
+    fn next_decision(&mut self) -> Option<Decision> {
+        self.recorder.as_mut()?.next()
+    }
+
+    fn decisions_lost(&self) -> u64 {
+        self.recorder.as_ref().map_or(0, |recorder| recorder.lost())
     }
 
     crate::forward!(inner: export, import, set_circuit_rates);

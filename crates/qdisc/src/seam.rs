@@ -10,6 +10,7 @@ use narrows_units::{Bytes, Dscp, Instant};
 use narrows_users::{CircuitId, User};
 use narrows_wire::{FlowKey, Header};
 
+use crate::follow::Decision;
 use crate::users::CircuitRates;
 use crate::{Backlog, Report, ShaperConfig, Verdicts};
 
@@ -143,6 +144,19 @@ pub trait Manage {
 
     /// Sets the rates of circuits, by number. A discipline that shares nothing between users ignores the rates.
     fn set_circuit_rates(&mut self, _rates: &CircuitRates) {}
+
+    /// Records decisions from now on, or no longer. A discipline that follows no link makes none.
+    fn record_decisions(&mut self, _record: bool) {}
+
+    /// The oldest decision that was recorded and not fetched. A discipline keeps some seconds of them.
+    fn next_decision(&mut self) -> Option<Decision> {
+        None
+    }
+
+    /// Decisions that were recorded and not fetched in time.
+    fn decisions_lost(&self) -> u64 {
+        0
+    }
 }
 
 /// The methods of [`Manage`] named here, handed on as they are to what a discipline has within, in its own `impl`:

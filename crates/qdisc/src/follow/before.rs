@@ -21,13 +21,14 @@ use narrows_wire::{FlowKey, Header};
 use super::PACKET;
 use super::clocks::Clocks;
 use super::config::FollowConfig;
+use super::decisions::{DecisionReason, DecisionSignals, Reasons};
 use super::departure_times::{DepartureTimes, LOST_AFTER};
 use super::opening::Opening;
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
 use super::report::{FollowPhase, FollowReport, FollowSignals};
 use super::round_trips::RoundTrips;
-use super::sides::LinkSide;
+use super::sides::{LinkSide, Waits};
 
 /// Time without evidence of the queue after which the link cannot bound what leaves.
 const FORGOTTEN: Duration = Duration::from_secs(30);
@@ -189,6 +190,12 @@ pub(super) struct Before {
     times: DepartureTimes,
     /// Whether another controller bounds what leaves.
     looks_on: bool,
+    /// Waits by clocks and by round trips since the last record, whether a queue stood at the last news, and reasons of
+    /// decisions: for records only.
+    by_clocks: Waits,
+    by_trips: Waits,
+    stood: bool,
+    reasons: Reasons,
 }
 
 impl Before {
@@ -219,6 +226,10 @@ impl Before {
             search: Search::default(),
             times: DepartureTimes::new(),
             looks_on: false,
+            by_clocks: Waits::default(),
+            by_trips: Waits::default(),
+            stood: false,
+            reasons: Reasons::new(),
             config,
         }
     }
@@ -281,6 +292,38 @@ impl Before {
         }
     }
 
+    /// Reasons of decisions since the last call.
+    pub fn reasons(&mut self) -> Reasons {
+        self.opening.reasons().and(self.reasons.take())
+    }
+
+    /// Signals since the last call.
+    pub fn take_signals(&mut self) -> DecisionSignals {
+        let clocks = core::mem::take(&mut self.by_clocks).into();
+        let round_trips = core::mem::take(&mut self.by_trips).into();
+        DecisionSignals { clocks, round_trips, ..DecisionSignals::default() }
+    }
+
+    /// Whether a queue stood at the last news.
+    pub const fn queue_stands(&self) -> bool {
+        self.stood
+    }
+
+    /// Whether packets come and none tells of the queue.
+    pub fn tells_nothing(&self, now: Instant) -> bool {
+        self.is_blind(now)
+    }
+
+    /// Bytes that may be outside; `None` while nothing is held back.
+    pub fn held_to(&self, now: Instant) -> Option<u64> {
+        self.holds(now).then(|| self.window() as u64)
+    }
+
+    /// Whether what is outside bounds what leaves.
+    fn holds(&self, now: Instant) -> bool {
+        self.search.full && !self.opening.is_open() && !self.is_blind(now)
+    }
+
     fn is_blind(&self, now: Instant) -> bool {
         !self.rate.is_measured() || now.since(self.news_at) > FORGOTTEN
     }
@@ -314,7 +357,7 @@ impl Before {
     /// as rounding down would cost half of one on average.
     fn room(&self, now: Instant, bytes: u64) -> Option<Instant> {
         let lacks = self.outside.bytes() + (bytes / 2) as f64 - self.window();
-        if lacks <= 0.0 || !self.search.full || self.opening.is_open() || self.is_blind(now) {
+        if lacks <= 0.0 || !self.holds(now) {
             return Some(now);
         }
         let due = self.arrived_at + self.rate.packet_time() * 2;
@@ -336,6 +379,9 @@ impl Before {
     pub fn make_room(&mut self, now: Instant, bytes: u64) {
         if self.room(now, bytes).is_some_and(|room| room <= now) {
             return;
+        }
+        if !self.times.is_silent() {
+            self.reasons.note(DecisionReason::Outage);
         }
         self.times.gives_up(now);
         self.outside = Outside::default();
@@ -384,6 +430,7 @@ impl Before {
         self.opening.arrives(now, bytes, self.trip());
         let outage = self.times.hears(now, LOST_AFTER);
         if outage {
+            self.reasons.note(DecisionReason::Recovered);
             self.rate.resume();
         }
         let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) else { return false };
@@ -406,6 +453,8 @@ impl Before {
         });
         self.signals.clocks += u64::from(by_clock.is_some());
         self.signals.round_trips += u64::from(by_trip.is_some());
+        by_clock.into_iter().for_each(|waited| self.by_clocks.note(waited));
+        by_trip.into_iter().for_each(|waited| self.by_trips.note(waited));
         let told = by_clock.into_iter().chain(by_trip).min();
         if let Some(waited) = told {
             self.joined = self.joined.max(now - waited);
@@ -429,6 +478,7 @@ impl Before {
         let own = self.rate.time_for(bytes as f64);
         // A packet that joined before the last one came out was served right after that one.
         let busy_all_along = self.late >= now.since(before) + SLACK;
+        self.stood = busy_all_along;
         let busy = if busy_all_along {
             now.since(before)
         } else {
@@ -460,7 +510,10 @@ impl Before {
         let (late, target, trip) = (self.late, self.config.target, self.trip());
         let search = &mut self.search;
         search.shown = if late > target + own * 2 { search.shown + 1 } else { 0 };
-        search.full |= search.shown >= SHOWN;
+        if search.shown >= SHOWN && !search.full {
+            search.full = true;
+            self.reasons.note(DecisionReason::Full);
+        }
         search.round_late = search.round_late.max(late);
         search.again &= late <= own + target / 2;
         if now.since(search.round_at) > trip {
@@ -484,6 +537,7 @@ impl Before {
                 Watch::Measuring { from, shortest: shorter(shortest) }
             }
             Watch::Measuring { shortest, .. } if self.search.full && stands(shortest).is_some() => {
+                self.reasons.note(DecisionReason::Draining);
                 let from = now + self.trip() + self.late;
                 Watch::Emptying { from, until: from + self.trip(), shortest: None }
             }
@@ -492,7 +546,9 @@ impl Before {
                 Watch::Emptying { from, until, shortest }
             }
             Watch::Emptying { shortest, .. } => {
-                if let Some(shortest) = stands(shortest) {
+                let shortest = stands(shortest);
+                self.reasons.note(shortest.map_or(DecisionReason::Drained, |_| DecisionReason::PathsLonger));
+                if let Some(shortest) = shortest {
                     self.longer = (self.longer + shortest.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
                 }
                 Watch::anew(now)

@@ -10,13 +10,14 @@ use narrows_wire::Header;
 
 use super::PACKET;
 use super::config::FollowConfig;
+use super::decisions::{DecisionReason, DecisionSignals, Reasons};
 use super::departure_times::{DepartureTimes, LOST_AFTER, LOST_AT_MOST};
 use super::echoes::{Echo, Echoes};
 use super::forecast::{Crossing, Forecast, Room};
 use super::paths::{Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate};
 use super::report::{FollowPhase, FollowReport};
-use super::sides::LinkSide;
+use super::sides::{LinkSide, Waits};
 
 /// Time without news after which the rate is no longer believed.
 const FORGOTTEN: Duration = Duration::from_secs(30);
@@ -119,6 +120,11 @@ pub(super) struct Control {
     times: DepartureTimes,
     /// Whether another controller bounds what leaves.
     looks_on: bool,
+    /// Waits since the last record, whether the link was full at the last news, and reasons of decisions: for records
+    /// only.
+    waits: Waits,
+    stood: bool,
+    reasons: Reasons,
 }
 
 impl Control {
@@ -138,6 +144,9 @@ impl Control {
             heard_at: Instant::ZERO,
             times: DepartureTimes::new(),
             looks_on: false,
+            waits: Waits::default(),
+            stood: false,
+            reasons: Reasons::new(),
             config,
         }
     }
@@ -204,6 +213,32 @@ impl Control {
         } else {
             FollowPhase::Searching
         }
+    }
+
+    /// Reasons of decisions since the last call.
+    pub fn reasons(&mut self) -> Reasons {
+        self.reasons.take()
+    }
+
+    /// Signals since the last call.
+    pub fn take_signals(&mut self) -> DecisionSignals {
+        let acknowledgments = core::mem::take(&mut self.waits).into();
+        DecisionSignals { acknowledgments, ..DecisionSignals::default() }
+    }
+
+    /// Whether the link was full at the last news.
+    pub const fn queue_stands(&self) -> bool {
+        self.stood
+    }
+
+    /// Whether packets leave and nothing tells of them.
+    pub fn tells_nothing(&self, now: Instant) -> bool {
+        self.is_blind(now, self.oldest())
+    }
+
+    /// Bytes that may be under way while no forecast is made; `None` while nothing is held back.
+    pub fn held_to(&self, now: Instant) -> Option<u64> {
+        (!self.tells_nothing(now)).then_some(self.window as u64)
     }
 
     const fn is_draining(&self) -> bool {
@@ -295,6 +330,9 @@ impl Control {
 
     /// Writes off the data under way: no acknowledgment has come for long.
     fn give_up(&mut self, now: Instant) {
+        if !self.times.is_silent() {
+            self.reasons.note(DecisionReason::Outage);
+        }
         self.times.gives_up(now);
         self.forecast.give_up(now);
         self.transit.written_off = self.transit.departed;
@@ -346,12 +384,14 @@ impl Control {
         let answer = Answer { host: echo.host, rtt, left: echo.at, alone: echo.alone, emptied };
         let outage = self.times.is_silent();
         if outage {
+            self.reasons.note(DecisionReason::Recovered);
             self.forecast.give_up(now);
             self.rate.resume();
         }
         let near = (self.rate.packet_time() * 2).max(NEAR);
         let path = self.paths.learn(now, answer, near, outage);
         self.late = rtt.saturating_sub(path.rtt);
+        self.waits.note(self.late);
         self.heard_at = now;
         // A round trip that an outage has made long is no measure of the next.
         let usual = (path.rtt + self.rate.packet_time()) * 4;
@@ -379,6 +419,7 @@ impl Control {
             self.transit.confirmed = echo.total;
             if let Some(sample) = self.rate.delivered(across, echo.total, &self.config) {
                 let full = self.times.idle_at() <= sample.from && !self.is_draining();
+                self.stood = full;
                 self.rate.take(now, sample, full);
             }
         }
@@ -406,6 +447,9 @@ impl Control {
         let own = self.rate.time_for(PACKET as f64);
         let bound = target + own * (self.config.packets as u64 + 1) + (path / 4).min(target);
         if late > bound {
+            if self.search == Search::Startup {
+                self.reasons.note(DecisionReason::Full);
+            }
             self.search = Search::Full;
         } else if late <= own && now.since(self.times.idle_at()) > path && path > target * 4 {
             // A long path and no queue on it: far more may fit.
@@ -424,6 +468,7 @@ impl Control {
                 if !self.looks_on && self.paths.is_stale(now) && now.since(self.times.idle_at()) > rtt =>
             {
                 self.drain = Drain::Down;
+                self.reasons.note(DecisionReason::Draining);
             }
             Drain::Down if self.transit.in_flight() <= (self.window as u64).saturating_add(PACKET) => {
                 self.paths.measure();
@@ -434,6 +479,7 @@ impl Control {
                 if until.is_some_and(|until| echo.total >= until) {
                     self.paths.measured(now, shortest);
                     self.drain = Drain::No;
+                    self.reasons.note(DecisionReason::Drained);
                     // Deliveries of a drain, as those of an idle link, say nothing of the rate.
                     self.times.idles(now);
                 } else {

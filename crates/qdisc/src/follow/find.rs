@@ -12,6 +12,7 @@ use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
 use super::config::FollowConfig;
+use super::decisions::{DecisionReason, DecisionSignals, Reasons};
 use super::report::{FollowPhase, FollowReport};
 use super::sides::{BySide, LinkSide, Sides, Waits};
 
@@ -54,6 +55,7 @@ pub(super) struct Find {
     found: Option<LinkSide>,
     /// Whether packets have waited in the box in the present period.
     held: bool,
+    reasons: Reasons,
 }
 
 impl Find {
@@ -66,6 +68,7 @@ impl Find {
             lead: 0,
             found: None,
             held: false,
+            reasons: Reasons::new(),
         }
     }
 
@@ -87,6 +90,33 @@ impl Find {
             ..FollowReport::default()
         };
         self.found.map_or_else(unknown, |side| self.sides.report(side, now, waits))
+    }
+
+    /// Reasons of decisions since the last call.
+    pub fn reasons(&mut self) -> Reasons {
+        self.reasons.take().and(self.sides.reasons(self.found))
+    }
+
+    /// Signals since the last call.
+    pub fn take_signals(&mut self) -> DecisionSignals {
+        self.sides.take_signals()
+    }
+
+    /// Whether a queue has stood lately on the side that was found.
+    pub fn queue_stands(&self) -> bool {
+        self.found.is_some_and(|side| self.sides.queue_stands(side))
+    }
+
+    /// Whether nothing that passes tells of the link on the side that was found, or on any.
+    pub fn tells_nothing(&self, now: Instant) -> bool {
+        let all = [LinkSide::Before, LinkSide::Behind];
+        let mut sides = all.into_iter().filter(|side| self.found.is_none_or(|found| found == *side));
+        sides.all(|side| self.sides.is_blind(side, now))
+    }
+
+    /// Bytes that may be under way; `None` while nothing is held back.
+    pub fn held_to(&self, now: Instant) -> Option<u64> {
+        self.sides.held_to(self.found?, now)
     }
 
     /// Notes that a packet could leave and nothing waits.
@@ -148,6 +178,9 @@ impl Find {
             _ => self.found,
         };
         if found != self.found {
+            let first = self.found.is_none();
+            self.reasons.note(if first { DecisionReason::SideFound } else { DecisionReason::SideChanged });
+            self.sides.reasons(None);
             self.found = found;
             self.sides.let_bound(found);
         }

@@ -13,6 +13,8 @@
 
 use narrows_units::{Duration, Instant};
 
+use super::decisions::{DecisionReason, Reasons};
+
 /// Time over which arrivals are averaged, at least, and in round trips without a queue.
 const AVERAGED: Duration = Duration::from_secs(5);
 const TRIPS: u64 = 2;
@@ -76,6 +78,7 @@ pub(super) struct Opening {
     most: f64,
     /// Time for which nothing will be held back.
     open_for: Duration,
+    reasons: Reasons,
 }
 
 impl Opening {
@@ -92,7 +95,13 @@ impl Opening {
             grown: 0,
             most: 0.0,
             open_for: OPEN,
+            reasons: Reasons::new(),
         }
+    }
+
+    /// Reasons of decisions since the last call.
+    pub fn reasons(&mut self) -> Reasons {
+        self.reasons.take()
     }
 
     /// Whether nothing is to be held back.
@@ -111,13 +120,16 @@ impl Opening {
         let (State::Tries { held, .. } | State::Open { held, .. }) = self.state else { return };
         self.grown = if rtt > held.shortest * APART { self.grown + 1 } else { 0 };
         // A queue that goes by itself was that of a link which has recovered.
-        if self.grown == GROWN || rtt * APART < held.shortest {
-            self.hold();
+        if self.grown == GROWN {
+            self.hold(DecisionReason::QueueGrew);
+        } else if rtt * APART < held.shortest {
+            self.hold(DecisionReason::QueueGone);
         }
     }
 
     /// Holds back again, as nothing was proved.
-    fn hold(&mut self) {
+    fn hold(&mut self, reason: DecisionReason) {
+        self.reasons.note(reason);
         (self.state, self.stood) = (State::Holds, 0);
         self.open_for = (self.open_for / 2).max(OPEN);
         self.most *= FALLEN;
@@ -149,9 +161,10 @@ impl Opening {
                 let steady =
                     self.before.is_some_and(|before| before.max(shortest) < before.min(shortest) * APART);
                 if self.stood >= STOOD {
-                    self.open(now, average);
+                    self.open(now, average, DecisionReason::OpenStanding);
                 } else if stands && steady && rate < FALLEN * self.most {
                     (self.state, self.grown) = (State::Tries { held: average, until: now + TRIED }, 0);
+                    self.reasons.note(DecisionReason::TrialBegun);
                 } else {
                     self.most = self.most.max(rate);
                 }
@@ -160,21 +173,25 @@ impl Opening {
                 let (tried, before) = (shortest.as_secs_f64(), held.shortest.as_secs_f64());
                 if rate >= RISEN * held.rate && tried < ALIKE * before && before < ALIKE * tried {
                     self.most = rate;
-                    self.open(now, held);
+                    self.open(now, held, DecisionReason::OpenShared);
                 } else if now < until && tried < ALIKE * before {
                     let held = Average { rate: held.rate.min(rate), ..held };
                     self.state = State::Tries { held, until };
                 } else {
-                    self.hold();
+                    self.hold(DecisionReason::TrialFailed);
                     self.most = self.most.max(rate);
                 }
             }
             State::Open { until, .. } if now < until => {}
-            State::Open { .. } => (self.state, self.stood, self.most) = (State::Holds, 0, rate),
+            State::Open { .. } => {
+                (self.state, self.stood, self.most) = (State::Holds, 0, rate);
+                self.reasons.note(DecisionReason::OpenOver);
+            }
         }
     }
 
-    fn open(&mut self, now: Instant, held: Average) {
+    fn open(&mut self, now: Instant, held: Average, reason: DecisionReason) {
+        self.reasons.note(reason);
         (self.state, self.grown) = (State::Open { held, until: now + self.open_for }, 0);
         self.open_for = (self.open_for * 2).min(OPEN_AT_MOST);
     }
@@ -218,6 +235,10 @@ mod tests {
         fn is_open(&self) -> bool {
             self.opening.is_open()
         }
+
+        fn reasons(&mut self) -> Vec<DecisionReason> {
+            self.opening.reasons().into_iter().collect()
+        }
     }
 
     #[test]
@@ -232,6 +253,10 @@ mod tests {
         assert!(s.is_open());
         s.pass(40, 900, 1000);
         assert!(!s.is_open(), "it is tried again after two minutes");
+        assert_eq!(
+            s.reasons(),
+            [DecisionReason::TrialBegun, DecisionReason::OpenShared, DecisionReason::OpenOver]
+        );
     }
 
     #[test]
@@ -241,6 +266,7 @@ mod tests {
         assert!(s.opens_within(10, 300, 200).is_some(), "a trial");
         s.pass(2, 300, 900);
         assert!(!s.is_open(), "no more came, and it waits longer");
+        assert_eq!(s.reasons(), [DecisionReason::TrialBegun, DecisionReason::QueueGrew]);
         assert_eq!(s.opens_within(20, 300, 80), None, "the link has become slower");
     }
 
@@ -251,6 +277,7 @@ mod tests {
         assert!(s.opens_within(10, 300, 900).is_some(), "a trial");
         s.pass(1, 1000, 100);
         assert!(!s.is_open());
+        assert_eq!(s.reasons(), [DecisionReason::TrialBegun, DecisionReason::QueueGone]);
     }
 
     #[test]
@@ -264,6 +291,7 @@ mod tests {
     fn a_queue_that_stays_whatever_is_held_back_opens_the_box() {
         let mut s = Seconds::new();
         assert!(s.opens_within(60, 64, 9000).is_some_and(|after| (20..=35).contains(&after)));
+        assert_eq!(s.reasons(), [DecisionReason::OpenStanding]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::PACKET;
 use super::before::Before;
 use super::config::FollowConfig;
 use super::control::Control;
+use super::decisions::{DecisionSignals, Reasons};
 use super::report::FollowReport;
 
 /// Packets that have to tell before a queue can stand.
@@ -77,13 +78,18 @@ pub(super) struct Waits {
 impl Waits {
     /// Notes a packet that has waited for `late`.
     pub fn note(&mut self, late: Duration) {
-        self.told += 1;
+        self.told = self.told.saturating_add(1);
         self.shortest = Some(self.shortest.map_or(late, |shortest| shortest.min(late)));
     }
 
     /// Shortest wait.
     pub const fn shortest(&self) -> Option<Duration> {
         self.shortest
+    }
+
+    /// Number of packets that told.
+    pub const fn told(&self) -> u32 {
+        self.told
     }
 
     /// Whether enough packets have told.
@@ -143,6 +149,33 @@ impl Sides {
     /// State of the controller for a side; `waits` says whether packets wait in the box.
     pub fn report(&self, side: LinkSide, now: Instant, waits: bool) -> FollowReport {
         at!(self, side, report(now, waits))
+    }
+
+    /// Reasons of decisions since the last call of the controller for `side`, if there is one that bounds what leaves.
+    pub fn reasons(&mut self, side: Option<LinkSide>) -> Reasons {
+        let all = BySide { before: self.before.reasons(), behind: self.behind.reasons() };
+        side.map_or(Reasons::new(), |side| all[side])
+    }
+
+    /// Signals of both sides since the last call.
+    pub fn take_signals(&mut self) -> DecisionSignals {
+        let behind = self.behind.take_signals();
+        DecisionSignals { acknowledgments: behind.acknowledgments, ..self.before.take_signals() }
+    }
+
+    /// Whether a queue has stood lately on a side.
+    pub fn queue_stands(&self, side: LinkSide) -> bool {
+        at!(self, side, queue_stands())
+    }
+
+    /// Whether nothing that passes tells the controller for a side of the link.
+    pub fn is_blind(&self, side: LinkSide, now: Instant) -> bool {
+        at!(self, side, tells_nothing(now))
+    }
+
+    /// Bytes that the controller for a side lets be under way; `None` while it holds nothing back.
+    pub fn held_to(&self, side: LinkSide, now: Instant) -> Option<u64> {
+        at!(self, side, held_to(now))
     }
 
     /// Time at which the controller for a side lets a packet of `bytes` leave, if nothing is heard before.
