@@ -5,6 +5,7 @@ mod handover;
 
 use std::io;
 
+use narrows_qdisc::follow::Decision;
 use narrows_qdisc::{
     Ahead, CircuitRates, Direction, Driver, Event, Manage as _, Packet, Qdisc as _, Report, Verdict,
 };
@@ -164,6 +165,11 @@ impl<P: Packet + Send + 'static> Engine<P> {
     /// Rate found for one direction; `None` unless the direction follows its link's rate.
     pub fn followed(&self, now: Instant, direction: Direction) -> Option<Rate> {
         self.driver.discipline(direction).followed(now)
+    }
+
+    /// The oldest decision of one direction that was not fetched, where decisions are recorded.
+    pub fn next_decision(&mut self, direction: Direction) -> Option<Decision> {
+        self.driver.discipline_mut(direction).next_decision()
     }
 
     /// Report of one direction's state, for status and pages.

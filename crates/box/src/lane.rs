@@ -6,7 +6,7 @@ mod handover;
 use std::any::Any;
 use std::collections::VecDeque;
 
-use narrows_qdisc::follow::{Follow, FollowConfig};
+use narrows_qdisc::follow::{Decision, Follow, FollowConfig};
 use narrows_qdisc::{
     Ahead, Backlog, BoxedDiscipline, CircuitRates, Discipline, Fifo, Limit, Manage, Packet, Qdisc, Report,
     ReversePath, Shaper, ShaperConfig, Side, Spec, Verdicts,
@@ -36,13 +36,15 @@ pub struct LaneSettings {
     pub seed: u64,
     /// Side of the users, for an observer without a link; a link says it itself.
     pub users: Side,
+    /// Record what is decided about a rate that is followed.
+    pub record: bool,
 }
 
 impl LaneSettings {
     /// A direction shaped to `link` under `discipline`; with no link, one that lets packets pass.
     #[must_use]
     pub const fn new(link: Option<ShaperConfig>, discipline: Spec, seed: u64) -> Self {
-        Self { link, follow: None, discipline, observe: false, seed, users: Side::Opener }
+        Self { link, follow: None, discipline, observe: false, seed, users: Side::Opener, record: false }
     }
 
     /// The link an observer takes it for: a rate that is still to be found is none to go by.
@@ -93,7 +95,9 @@ impl<P: Packet + Send + 'static> LinkQueue<P> {
             None => Self::Shaped(Shaper::new(link, inner)),
             Some(follow) => {
                 let spec = settings.discipline.clone();
-                Self::Followed(Box::new(Follow::new(follow, link, spec, inner, settings.seed)))
+                let mut followed = Follow::new(follow, link, spec, inner, settings.seed);
+                followed.record_decisions(settings.record);
+                Self::Followed(Box::new(followed))
             }
         }
     }
@@ -290,6 +294,12 @@ impl<P: Packet> Manage for LinkQueue<P> {
     }
     fn set_circuit_rates(&mut self, rates: &CircuitRates) {
         lane!(self, q => q.set_circuit_rates(rates));
+    }
+    fn next_decision(&mut self) -> Option<Decision> {
+        lane!(self, q => q.next_decision())
+    }
+    fn decisions_lost(&self) -> u64 {
+        lane!(self, q => q.decisions_lost())
     }
 }
 

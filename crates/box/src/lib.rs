@@ -10,6 +10,7 @@ mod clock;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod confine;
 mod control;
+mod decisions;
 mod discover;
 mod doctor;
 mod engine;

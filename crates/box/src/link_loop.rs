@@ -21,6 +21,7 @@ use super::channel::Channel;
 use super::circuits_from::CircuitNews;
 use super::clock::now;
 use super::control::StatusPublisher;
+use super::decisions::DecisionWriter;
 use super::engine::{Engine, Step};
 use super::log::Notice;
 use super::packet::HeldPacket;
@@ -118,6 +119,8 @@ pub struct Live<C> {
     stuck: bool,
     /// Packets whose way was gone, as far as the watchdog was told to look.
     gone: u64,
+    /// Writer of decisions, where the settings name a file.
+    decisions: Option<DecisionWriter>,
 }
 
 impl<C: Channel> Live<C> {
@@ -153,7 +156,13 @@ impl<C: Channel> Live<C> {
             progress: [progress::Progress::default(); 2],
             stuck: false,
             gone: 0,
+            decisions: None,
         }
+    }
+
+    /// Has decisions written from now on.
+    pub fn write_decisions(&mut self, writer: Option<DecisionWriter>) {
+        self.decisions = writer;
     }
 
     /// Reads users and their rates as the settings say.
@@ -217,6 +226,13 @@ impl<C: Channel> Live<C> {
         let step = self.engine.step(at, &mut backend).context("the way to the kernel's packets is lost")?;
         for d in Direction::BOTH.map(|d| d as usize) {
             self.progress[d].step(at, step.waits[d], step.left[d]);
+        }
+        if let Some(writer) = &self.decisions {
+            for direction in Direction::BOTH {
+                while let Some(decision) = self.engine.next_decision(direction) {
+                    writer.write(direction, decision);
+                }
+            }
         }
         Ok(step)
     }

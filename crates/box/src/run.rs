@@ -26,6 +26,7 @@ use self::link::{Link, of_link};
 use self::link_setup::LinkSetup;
 use self::replace::Takeover;
 use super::control::{self, StatusPublisher};
+use super::decisions::DecisionLog;
 use super::handover::{SharedFds, Successor};
 use super::log::{Log, Notice};
 use super::nfqueue;
@@ -89,6 +90,7 @@ fn set_up(source: &Source, links: Vec<Settings>, user: Option<Identity>, log: &L
     let signals = signals()?;
     let links = if source.wait { wait::wait(source, links, &signals, tell)? } else { Some(links) };
     let Some(links) = links else { return Ok(()) };
+    let decisions = DecisionLog::start(&links[0], user, log)?;
     let mut setups = Vec::new();
     for settings in links {
         let name = settings.name.clone();
@@ -106,11 +108,13 @@ fn set_up(source: &Source, links: Vec<Settings>, user: Option<Identity>, log: &L
         watchdog: None,
         shared: None,
         begun: Instant::now(),
+        decisions,
         reload: Vec::new(),
     };
     let outcome = process.go(takeover, log);
     let successor = outcome.as_ref().ok().is_some_and(Option::is_some);
     let stopped = process.stop(successor);
+    process.decisions.take().into_iter().for_each(DecisionLog::finish);
     // Nothing is held any more: to take one link's table away drops what waits in others' queues.
     let released: Vec<_> = process.setups.iter_mut().map(LinkSetup::release).collect();
     // The successor waits for its end of the connection.
@@ -140,6 +144,8 @@ struct Process<'a> {
     /// Descriptors that go to a successor beside those of the links.
     shared: Option<SharedFds>,
     begun: Instant,
+    /// Log of decisions, where the settings name a file.
+    decisions: Option<DecisionLog>,
     /// Warnings of the last reload.
     reload: Vec<String>,
 }
@@ -165,7 +171,8 @@ impl Process<'_> {
         for (at, setup) in self.setups.iter_mut().enumerate() {
             setup.note(|t| t.control.clone_from(&settings.control))?;
             let bypass = takeover.as_ref().and_then(|t| t.of(at)).map(|link| &link.terms.bypass);
-            let link = Link::open(setup, bypass, self.source.replace, self.user, log);
+            let link =
+                Link::open(setup, bypass, self.source.replace, self.user, log, self.decisions.as_ref());
             self.links.push(of_link(setup.settings.name.as_deref(), link)?);
         }
         // Before privileges are given up: it is locked in memory.

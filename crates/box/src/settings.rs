@@ -33,6 +33,8 @@ const ETHERNET_MTU: u32 = 1500;
 /// Bounds of a rate that another program tells, where none are given.
 const LEAST: Rate = Rate::from_kbps(8);
 const GREATEST: Rate = Rate::from_kbps(10_000_000);
+/// Bound for the files of decisions where none is given, megabytes: three days of a direction that is always busy.
+const DECISIONS_MB: u32 = 4;
 
 /// Discipline, and the text that named the discipline.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +112,7 @@ impl Options {
             observe: self.observe.unwrap_or(false),
             users,
             follow,
+            record: self.decisions.is_some(),
             ..LaneSettings::new(link, discipline.spec, seed)
         };
         Ok((lane, discipline.text))
@@ -168,6 +171,10 @@ impl Options {
             "sites: expected circuits beside it, whose Parent Node says which site they hang at"
         );
         let rate_bounds = bounds(self, [&down, &up])?;
+        ensure!(
+            self.decisions.is_some() || self.decisions_mb.is_none(),
+            "decisions_mb: expected decisions beside it, the file that it bounds"
+        );
         Ok(Settings {
             circuits: Arc::default(),
             sites: Arc::default(),
@@ -189,6 +196,8 @@ impl Options {
             http_503,
             control: self.control.clone().unwrap_or_else(|| default_path(&lan[0], &wan)),
             page: self.page()?,
+            decisions: self.decisions.clone(),
+            decisions_mb: self.decisions_mb.unwrap_or(DECISIONS_MB),
             state_dir: self.state_dir.clone().unwrap_or_else(|| super::RUN_DIR.into()),
             name: self.name.clone(),
             lan,
@@ -271,6 +280,10 @@ pub struct Settings {
     pub control: PathBuf,
     /// Address of the status page.
     pub page: Option<SocketAddr>,
+    /// File of decisions.
+    pub decisions: Option<PathBuf>,
+    /// Most that the file of decisions and the one before take together, megabytes.
+    pub decisions_mb: u32,
     /// Directory of the files in which a box notes its changes of this machine.
     pub state_dir: PathBuf,
     /// Users who have names and rates: [`Source::settings`](super::Source::settings) reads their file.
@@ -431,6 +444,7 @@ mod tests {
             (Options { circuits: Some("x.csv".into()), ..minimal() }, "share = user"),
             (Options { rate_from: Some(RateFrom::File("x".into())), ..minimal() }, "rate_from"),
             (Options { rate_min: Some(Rate::from_kbps(1)), ..minimal() }, "rate_min"),
+            (Options { decisions_mb: Some(3), ..minimal() }, "decisions_mb"),
             (Options { local: Some(true), backend: Some(BackendKind::Packet), ..minimal() }, "local"),
         ] {
             let error = options.settle().unwrap_err().to_string();

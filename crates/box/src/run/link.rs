@@ -18,6 +18,7 @@ use crate::bypass::Bypass;
 use crate::channel::Channel;
 use crate::clock;
 use crate::control::StatusPublisher;
+use crate::decisions::{DecisionLog, DecisionWriter};
 use crate::handover::{FlowsFile, LinkState};
 use crate::host_names::{HostNames, LeasesFile};
 use crate::lane::LaneState;
@@ -82,6 +83,7 @@ struct Part {
     /// Monitor of the links, until the thread begins.
     monitor: Option<Monitor>,
     voice: LinkVoice,
+    decisions: Option<DecisionWriter>,
     orders: Orders,
     begin: Receiver<Begin>,
     reached: Sender<anyhow::Result<()>>,
@@ -118,6 +120,7 @@ impl Link {
         replace: bool,
         user: Option<Identity>,
         log: &Log,
+        decisions: Option<&DecisionLog>,
     ) -> anyhow::Result<Self> {
         let name = setup.settings.name.clone();
         let voice = || LinkVoice { name: name.clone(), voice: log.voice() };
@@ -133,6 +136,7 @@ impl Link {
             publisher: publisher.clone(),
             monitor: Some(Monitor::new()?),
             voice: voice(),
+            decisions: decisions.map(|log| log.writer(name.as_deref())),
             orders: Orders::new(heard, wake.clone()),
             begin: begun,
             reached,
@@ -367,6 +371,7 @@ fn live<C: Channel>(mut part: Part, opened: Opened<C>, user: Option<Identity>) -
             live
         }
     };
+    live.write_decisions(part.decisions.take());
     let tell = &mut |notice| part.voice.say(notice);
     let mut replaced = false;
     let outcome = guarded(|| {

@@ -403,6 +403,11 @@ options! {
         "Lower bound for the rates of rate_from";
     rate_max: Rate, "RATE" ["10gbit"] Link live
         "Upper bound for the rates of rate_from";
+    decisions: PathBuf, "FILE" [] Process restart
+        "File to which decisions of auto are written as CSV, each with its time, rate, signals and reason; the lines \
+         before them are in FILE.1";
+    decisions_mb: u32, "MB" (1 to 10000) ["4"] Process restart
+        "Most that the file of decisions and FILE.1 take together, megabytes";
     name: String, "TEXT" [] Link live
         "Name of a link in status and log, given in its [[link]] table; without it LAN-WAN";
 }
@@ -459,7 +464,7 @@ impl Settings {
         let differ =
             TABLE.iter().filter(|row| (row.restart)(self, &mut adopted)).map(|row| row.name).collect();
         for (lane, old) in adopted.lanes.iter_mut().zip(&self.lanes) {
-            lane.seed = old.seed;
+            (lane.seed, lane.record) = (old.seed, old.record);
         }
         adopted.set_mtu(self.mtu);
         *self = adopted;
@@ -470,6 +475,8 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
+
+    use narrows_qdisc::follow::{DECISION_COLUMNS, DecisionReason};
 
     use super::*;
 
@@ -491,20 +498,34 @@ mod tests {
         text
     }
 
-    #[test]
-    fn the_reference_lists_the_options_as_they_are() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/box.md");
-        let text = std::fs::read_to_string(&path).unwrap();
-        let (open, close) = ("<!-- options -->\n", "<!-- /options -->");
-        let begin = text.find(open).unwrap() + open.len();
-        let end = text.find(close).unwrap();
-        let table = markdown();
-        if std::env::var_os("NARROWS_WRITE").is_some() {
-            std::fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
-            return;
+    /// The columns and the reasons of a file of decisions as the reference has them.
+    fn decisions() -> String {
+        let mut text = "| column | meaning |\n|---|---|\n".to_owned();
+        for (name, meaning) in DECISION_COLUMNS {
+            let _ = writeln!(text, "| `{name}` | {meaning} |");
         }
-        let writes = "NARROWS_WRITE=1 cargo test -p narrows-box --lib the_reference writes it";
-        assert_eq!(text[begin..end], table, "{writes}");
+        text += "\n| reason | in a sentence |\n|---|---|\n";
+        for reason in DecisionReason::ALL {
+            let _ = writeln!(text, "| `{}` | {reason} |", reason.name());
+        }
+        text
+    }
+
+    #[test]
+    fn the_reference_lists_options_and_decisions_as_they_are() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/box.md");
+        for (name, table) in [("options", markdown()), ("decisions", decisions())] {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+            let begin = text.find(&open).unwrap() + open.len();
+            let end = text.find(&close).unwrap();
+            if std::env::var_os("NARROWS_WRITE").is_some() {
+                std::fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
+                continue;
+            }
+            let writes = "NARROWS_WRITE=1 cargo test -p narrows-box --lib the_reference writes it";
+            assert_eq!(text[begin..end], table, "{writes}");
+        }
     }
 
     /// Errors say what to write, in words of settings and not of Rust.
@@ -540,7 +561,7 @@ mod tests {
             "lan" => "lan0,lan1",
             "down" | "up" | "rate_min" | "rate_max" | "default_down" | "default_up" => "600kbit",
             "discipline" | "down_discipline" | "up_discipline" => "fifo:30",
-            "overhead" | "mpu" | "queue" => "40",
+            "overhead" | "mpu" | "queue" | "decisions_mb" => "40",
             "framing" => "atm",
             "backend" => "packet",
             "rules" => "nft",

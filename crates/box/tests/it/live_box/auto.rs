@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use narrows_box::Status;
-use narrows_qdisc::follow::LinkSide;
+use narrows_qdisc::follow::{DecisionReason, LinkSide, read_decisions};
 use narrows_testing::skip;
 use nix::sys::signal::Signal;
 
@@ -97,7 +97,9 @@ fn the_rate_of_a_dish_is_found_by_what_arrives_and_its_queue_stands_in_the_box()
     let Some(world) = World::try_new(Kind::Routed) else { return };
     let Some(()) = BEFORE.add(&world, 2000) else { return };
     let fetches = || -> Vec<_> { (0..6).map(|_| world.fetch(world.server4(), 4_000_000)).collect() };
-    world.configure("down = 'auto'\n");
+    let file = world.dir.join("auto.csv");
+    let settings = format!("down = 'auto'\ndecisions = '{}'\n", file.display());
+    world.configure(&settings);
     let running = world.start_configured();
     let under_way = fetches();
     believes(&running, 2000);
@@ -109,8 +111,21 @@ fn the_rate_of_a_dish_is_found_by_what_arrives_and_its_queue_stands_in_the_box()
     assert!(signals.round_trips > 0 && signals.clocks > 0, "{signals:?}");
     let usually = BEFORE.usually(&world);
     BEFORE.change(&world, 50_000);
+    // The file of decisions goes on after a reload.
+    world.configure(&settings.replace("'auto'", "'auto:max=40000'"));
+    running.signal(Signal::SIGHUP);
     under_way.into_iter().for_each(Fetch::complete);
     running.stop();
+    let decided = read_decisions(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let first =
+        |reason| decided.iter().find(|d| d.reason == Some(reason)).unwrap_or_else(|| panic!("{decided:#?}"));
+    assert_eq!(first(DecisionReason::SideFound).side, Some(LinkSide::Before));
+    assert!(first(DecisionReason::Begun).time_s <= first(DecisionReason::Settings).time_s);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    assert!(
+        decided.iter().all(|d| (now - 600.0..=now).contains(&d.time_s) && d.link == "down"),
+        "{decided:#?}"
+    );
 
     // Without the box they all stand before the link.
     BEFORE.change(&world, 2000);
