@@ -1,7 +1,7 @@
 //! Pictures of runs: who waited how long, who stalled, who was served when ([`Picture`]); a figure over what was swept
 //! ([`Chart`]); one in given axes, as a paper prints it ([`PaperFigure`]); a plane of two settings by what is to be
 //! expected there ([`Bands`]); a network ([`Graph`]); a table in colour ([`Matrix`]); what happened to many connections
-//! at the same time ([`Timelines`]), and to one of them ([`Sequence`]).
+//! at the same time ([`Timelines`]), and to one of them ([`Sequence`]); what one process did over time ([`Course`]).
 //!
 //! A run has three views, because a median hides the disease: the distribution of object times, the share of objects
 //! with a stall longer than x (log-log, so that one in a thousand can be read), and for each discipline a map of every
@@ -14,6 +14,7 @@ mod bands;
 mod canvas;
 mod chart;
 mod colour;
+mod course;
 mod curves;
 mod figure;
 mod graph;
@@ -34,6 +35,7 @@ pub use bands::{Band, Bands, bands_svg};
 use canvas::{Canvas, Rect, heading};
 pub use chart::{Chart, Line, Panel, chart_svg};
 pub use colour::dark_rules;
+pub use course::{Course, CoursePart, course_svg};
 use curves::{Curves, distribution_panel, stall_panel};
 pub use figure::{Axes, Curve, PaperFigure, figure_svg};
 pub use graph::{Edge, Graph, Node, graph_svg};

@@ -92,7 +92,7 @@ impl SequencePanel {
     }
 }
 
-fn axis(values: impl Iterator<Item = f64>, (from, to): (f64, f64), room: f64) -> Scale {
+pub(super) fn axis(values: impl Iterator<Item = f64>, (from, to): (f64, f64), room: f64) -> Scale {
     let finite = values.filter(|v| v.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
     let (low, high) = if low < high { (low, high) } else { (0.0, 1.0) };
@@ -145,7 +145,7 @@ fn draw(canvas: &mut Canvas, area: Rect, panel: &SequencePanel, x: &Scale) {
 }
 
 /// The corners of a line in steps, in pieces that lie within the area.
-fn line(steps: &StepLine, x: &Scale, y: &Scale, area: Rect) -> Vec<Vec<(f64, f64)>> {
+pub(super) fn line(steps: &StepLine, x: &Scale, y: &Scale, area: Rect) -> Vec<Vec<(f64, f64)>> {
     let (mut runs, mut run) = (Vec::new(), Vec::<(f64, f64)>::new());
     for (at, high) in steps.at.iter().filter(|p| p.0.is_finite() && p.1.is_finite()) {
         let (at, high) = (x.place(*at), y.place(*high));

@@ -13,6 +13,21 @@ pub const fn days_since_1970(year: i64, month: usize, day: i64) -> i64 {
     (year - 1970) * 365 + leap + BEFORE[month - 1] + day - 1
 }
 
+/// Year, month and day that are so many days from 1 January 1970 on; month and day count from 1.
+#[must_use]
+pub const fn date_of(days: i64) -> (i64, usize, i64) {
+    // A year of the calendar is never longer, so the guess is never too early.
+    let mut year = 1970 + days / 365;
+    while days_since_1970(year, 1, 1) > days {
+        year -= 1;
+    }
+    let mut month = 12;
+    while days_since_1970(year, month, 1) > days {
+        month -= 1;
+    }
+    (year, month, days - days_since_1970(year, month, 1) + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,6 +43,15 @@ mod tests {
             ((2100, 3, 1), 47_541),
         ] {
             assert_eq!(days_since_1970(year, month, day), days, "{year}-{month}-{day}");
+            assert_eq!(date_of(days), (year, month, day));
+        }
+    }
+
+    #[test]
+    fn each_day_has_a_date() {
+        for days in 0..60_000 {
+            let (year, month, day) = date_of(days);
+            assert!((1..=31).contains(&day) && days_since_1970(year, month, day) == days, "{days}");
         }
     }
 }

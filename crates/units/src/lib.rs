@@ -29,7 +29,7 @@ mod rate;
 mod seq;
 mod time;
 
-pub use calendar::days_since_1970;
+pub use calendar::{date_of, days_since_1970};
 pub use rate::{Bytes, ParseRateError, Rate};
 pub use seq::SeqNum;
 pub use time::{Duration, Instant};
