@@ -322,6 +322,9 @@ class Probes:
     repairs: bool | None = default(False)
     """Whether to record each timeout, fast retransmit and tail-loss probe of TCP's senders (default false; sim
     only)."""
+    decisions: bool | None = default(False)
+    """Whether to record each decision of shapers that find the rate of their link, ``auto`` (default false; sim
+    only)."""
     qlog: int | None = default(0)
     """Number of connections, the first of the run, whose senders are logged as qlog (0 to 64; default 0); in the lab
     QUIC's."""

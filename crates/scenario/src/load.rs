@@ -255,6 +255,7 @@ fn probes(top: &Reader<'_>, topology: &Topology, traffic: &[Traffic]) -> Result<
         epochs: r.positive_time("epochs")?,
         bursts: r.or("bursts", usual.bursts, |r, k| r.flag(k))?,
         repairs: r.or("repairs", usual.repairs, |r, k| r.flag(k))?,
+        decisions: r.or("decisions", usual.decisions, |r, k| r.flag(k))?,
         qlog: r.or("qlog", 0, |r, k| r.count(k, 0, MOST_QLOGS))? as usize,
         capture: sorted(capture),
         stalls: sorted(stalls),

@@ -84,6 +84,8 @@ pub struct Probes {
     pub bursts: bool,
     /// Whether each timeout, fast retransmit and tail-loss probe of TCP's senders is wanted.
     pub repairs: bool,
+    /// Whether each decision of shapers that find the rate of their link (`auto`) is wanted.
+    pub decisions: bool,
     /// Number of connections, the first of the run, whose senders are logged as qlog.
     pub qlog: usize,
     /// Indices into [`Topology::links`] to capture, ascending.
@@ -104,6 +106,7 @@ impl Default for Probes {
             epochs: None,
             bursts: false,
             repairs: false,
+            decisions: false,
             qlog: 0,
             capture: Vec::new(),
             stalls: vec![Duration::from_secs(20), Duration::from_secs(60)],

@@ -6,6 +6,7 @@
 
 mod bursts;
 mod calls;
+mod decisions;
 pub(crate) mod ends;
 mod epochs;
 mod finish;
@@ -49,6 +50,7 @@ pub(crate) use plan::ProbePlan;
 
 use bursts::Bursts;
 use calls::Calls;
+use decisions::Decisions;
 use ends::EndProbe;
 use epochs::Epochs;
 use flows::Flows;
@@ -64,6 +66,7 @@ const WARM_UP: u32 = 0;
 const SLICE: u32 = 1;
 const EPOCH: u32 = 2;
 const SAMPLE: u32 = 3;
+const DECISIONS: u32 = 4;
 
 /// Number of connections that have data due, summed over time.
 #[derive(Debug, Default)]
@@ -105,6 +108,7 @@ pub(crate) struct Probes {
     epochs: Epochs,
     bursts: Bursts,
     samples: Samples,
+    decisions: Decisions,
     links: LinkProbe,
     /// Sums over closed connections, and over all when counting began.
     gone: Tallies,
@@ -247,6 +251,9 @@ impl Probes {
         }
         self.ends.repairs.on = plan.repairs;
         self.ends.qlogs.want(plan.qlog);
+        if plan.decisions {
+            Decisions::watch(&plan, net);
+        }
         let (epochs, samples) = (plan.epoch.is_some(), !plan.series.is_empty());
         self.calls = Calls::new(warmup, plan.calls_until);
         self.plan = plan;
@@ -260,6 +267,9 @@ impl Probes {
             self.warm_up(sight);
         }
         self.again(SLICE, warmup, sight.net);
+        if self.plan.decisions {
+            self.again(DECISIONS, Instant::ZERO, sight.net);
+        }
         if epochs {
             self.again(EPOCH, warmup, sight.net);
         }
@@ -271,6 +281,7 @@ impl Probes {
         let length = match probe {
             SLICE => plan.slice,
             EPOCH => plan.epoch.unwrap_or(plan.slice),
+            DECISIONS => decisions::FETCHES_EVERY,
             _ => plan.interval,
         };
         net.events.push(now + length.max(Duration::from_nanos(1)), Event::Probe(probe));
@@ -289,6 +300,7 @@ impl Probes {
                 self.ends.shares.end_slice(&self.ends.users);
             }
             EPOCH => self.epochs.end(now, connections),
+            DECISIONS => self.decisions.take(&self.plan, net),
             _ => self.samples.take(&self.plan, net, &self.flows, connections),
         }
         self.again(probe, now, net);

@@ -6,14 +6,16 @@ use core::any::Any;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
+use narrows_qdisc::follow::{Decision, FollowConfig};
 use narrows_qdisc::{
     Backlog, BoxedDiscipline, Direction, Discipline, Driver, Manage, Packet as _, Qdisc, Report, ReversePath,
-    Shaper, ShaperConfig, Spec, Verdict, Verdicts,
+    Settings, Shaper, ShaperConfig, Spec, Verdict, Verdicts,
 };
 use narrows_units::{Bytes, Duration, Ecn, Instant, Rate, SeqNum};
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
 
-use super::{LinkPlan, Network};
+use super::changing::behind_a_shaper;
+use super::{LinkPlan, Network, ShaperPlan};
 use crate::event::Event;
 use crate::ids::FlowId;
 use crate::link::{Before, Bottleneck};
@@ -68,10 +70,11 @@ enum What {
 type Entry = (Instant, What, u32, Header);
 type Log = Arc<Mutex<Vec<Entry>>>;
 
-/// A discipline that keeps a log.
+/// A discipline that keeps a log, and another of what it decides.
 struct Logged {
     inner: BoxedDiscipline<Pkt>,
     log: Log,
+    decided: Arc<Mutex<Vec<Decision>>>,
 }
 
 impl Logged {
@@ -105,6 +108,7 @@ impl Qdisc<Pkt> for Logged {
         let before = verdicts.len();
         self.inner.enqueue(now, packet, verdicts);
         self.verdicts(now, &verdicts[before..]);
+        self.decided.lock().unwrap().extend(std::iter::from_fn(|| self.inner.next_decision()));
     }
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<Pkt>) -> Option<Pkt> {
         let before = verdicts.len();
@@ -167,11 +171,21 @@ impl Discipline<Pkt> for Logged {
 }
 
 /// Builds the same discipline for both directions, each with a log.
-fn logged(spec: &Spec) -> ([Logged; 2], [Log; 2]) {
+fn logged(build: &Build<'_>) -> ([Logged; 2], [Log; 2]) {
     let logs = [Log::default(), Log::default()];
-    let one = |at: usize| Logged { inner: spec.build(&LINKS[at], 1), log: logs[at].clone() };
+    let one = |at: usize| {
+        let mut inner = build(&LINKS[at]);
+        inner.record_decisions(true);
+        Logged { inner, log: logs[at].clone(), decided: Arc::default() }
+    };
     ([one(0), one(1)], logs)
 }
+
+/// Makes a discipline for a link.
+type Build<'a> = dyn Fn(&ShaperConfig) -> BoxedDiscipline<Pkt> + 'a;
+
+/// What the disciplines of both directions were asked, reported and decided.
+type Told = ([Log; 2], [Report; 2], [Vec<Decision>; 2]);
 
 /// Users who download and upload: handshakes, data, copies of it, acknowledgments, ends, some ECN, some UDP. New users
 /// come all the time, so that admission control has something to decide.
@@ -237,7 +251,7 @@ fn arrivals(seed: u64, packets: u32) -> Vec<(Instant, Direction, Header)> {
     all
 }
 
-fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([Log; 2], [Report; 2]) {
+fn through_network(build: &Build<'_>, arrivals: &[(Instant, Direction, Header)]) -> Told {
     let mut net = Network::new(1);
     let (server, users) = (net.add_node(), net.add_node());
     let hosts = [server, users].map(|node| {
@@ -249,7 +263,8 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
         let (from, to) = ends[at];
         net.add_link(LinkPlan { from, to, shape: Some(LINKS[at]), ..LinkPlan::default() })
     });
-    let (disciplines, logs) = logged(spec);
+    let (disciplines, logs) = logged(build);
+    let decided = disciplines.each_ref().map(|discipline| discipline.decided.clone());
     for (link, discipline) in links.into_iter().zip(disciplines) {
         net.links[link.index()].before = Before::Discipline(Box::new(Bottleneck::new(Box::new(discipline))));
     }
@@ -284,11 +299,12 @@ fn through_network(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([
     }
     let report = links
         .map(|id| net.links[id.index()].discipline_mut().unwrap().discipline.report(Instant::FAR_FUTURE));
-    (logs, report)
+    (logs, report, decided.map(|decided| std::mem::take(&mut *decided.lock().unwrap())))
 }
 
-fn through_driver(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([Log; 2], [Report; 2]) {
-    let ([down, up], logs) = logged(spec);
+fn through_driver(build: &Build<'_>, arrivals: &[(Instant, Direction, Header)]) -> Told {
+    let ([down, up], logs) = logged(build);
+    let decided = [&down, &up].map(|discipline| discipline.decided.clone());
     let mut driver = Driver::new(Shaper::new(LINKS[0], down), Shaper::new(LINKS[1], up));
     let packets = arrivals.iter().enumerate().map(|(id, (at, direction, header))| {
         let label = Label { flow: FlowId(id as u32), end: DATAGRAM, ..Label::default() };
@@ -297,7 +313,7 @@ fn through_driver(spec: &Spec, arrivals: &[(Instant, Direction, Header)]) -> ([L
     });
     let Ok(()) = driver.run(packets, |_, _| Ok(()));
     let report = Direction::BOTH.map(|d| driver.discipline_mut(d).report(Instant::FAR_FUTURE));
-    (logs, report)
+    (logs, report, decided.map(|decided| std::mem::take(&mut *decided.lock().unwrap())))
 }
 
 /// The simulator asks a reverse path again a nanosecond after the event that lets a packet go, so what follows from it
@@ -342,8 +358,9 @@ fn every_discipline_is_asked_the_same_as_by_the_driver() {
             println!("{text} seed {seed}");
             let spec: Spec = text.parse().unwrap();
             let arrivals = arrivals(seed, 4_000);
-            let ((net, net_report), (driven, report)) =
-                (through_network(&spec, &arrivals), through_driver(&spec, &arrivals));
+            let build = |link: &ShaperConfig| spec.build(link, 1);
+            let ((net, net_report, _), (driven, report, _)) =
+                (through_network(&build, &arrivals), through_driver(&build, &arrivals));
             let mut seen = Vec::new();
             for (a, b) in net.iter().zip(&driven) {
                 let (a, b) = (a.lock().unwrap(), b.lock().unwrap());
@@ -358,5 +375,21 @@ fn every_discipline_is_asked_the_same_as_by_the_driver() {
                 assert!(seen.contains(&decided), "admission control had nothing to do");
             }
         }
+    }
+}
+
+/// A shaper that follows its link decides the same in the simulator as behind the box's driver, and records the same.
+#[test]
+fn decisions_are_those_of_the_driver() {
+    for place in ["find", "before", "behind"] {
+        let follow: FollowConfig = Settings::read(&format!("where={place},max=600")).unwrap();
+        let spec: Spec = "fifo:30".parse().unwrap();
+        let build = |link: &ShaperConfig| behind_a_shaper(&spec, link, ShaperPlan::Follow(&follow), 1);
+        let arrivals = arrivals(1, 4_000);
+        let ((.., net), (.., driven)) =
+            (through_network(&build, &arrivals), through_driver(&build, &arrivals));
+        assert_eq!(net, driven, "{place}");
+        let count = |decided: &[Vec<Decision>; 2]| decided.iter().map(Vec::len).sum::<usize>();
+        assert!(count(&net) > 4, "{place}: {}", count(&net));
     }
 }

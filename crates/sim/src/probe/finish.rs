@@ -44,6 +44,9 @@ impl Probes {
         // Tables take as much memory as what they tell of, so what is no longer needed goes before they are made.
         drop(connections);
         self.due.pass(now);
+        if self.plan.decisions {
+            self.decisions.take(&self.plan, &mut net);
+        }
         let links = self.links.end(&self.plan, &mut net);
         let edges = (!edges.is_empty()).then_some(edges.arrivals);
         let (datagrams_lost, captures) = (net.tap.datagrams_lost, net.tap.captures);
@@ -85,6 +88,9 @@ pub(crate) fn report(plan: &ProbePlan, end: PartEnd) -> Results {
     probes.bursts.report(&mut out);
     probes.ends.repairs.report(&mut out);
     probes.samples.report(plan, &mut out);
+    if plan.decisions {
+        probes.decisions.report(plan, &mut out);
+    }
     probes.ends.shares.report(&probes.ends.users, plan.slice, now.since(plan.warmup), &mut out);
     if let Some(Arrivals { data, first_class, reordered }) = edges {
         out.put("first_class", share(first_class, data));

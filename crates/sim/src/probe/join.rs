@@ -52,6 +52,7 @@ impl Probes {
         self.ends.absorb(other.ends);
         self.epochs.absorb(&other.epochs);
         self.bursts.absorb(&other.bursts);
+        self.decisions.absorb(other.decisions);
         self.gone.absorb(&other.gone);
         self.before.absorb(&other.before);
         self.arrived += other.arrived;

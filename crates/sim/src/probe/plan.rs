@@ -29,6 +29,8 @@ pub(crate) struct ProbePlan {
     pub(crate) bursts: bool,
     /// Whether each timeout, fast retransmit and probe is wanted.
     pub(crate) repairs: bool,
+    /// Whether decisions of shapers that follow their link are wanted.
+    pub(crate) decisions: bool,
     /// Connections whose senders are logged as qlog.
     pub(crate) qlog: usize,
     /// Time between two samples of the series.
@@ -61,6 +63,7 @@ impl Default for ProbePlan {
             epoch: None,
             bursts: false,
             repairs: false,
+            decisions: false,
             qlog: 0,
             interval: Duration::from_secs(1),
             series: Vec::new(),
@@ -86,6 +89,7 @@ impl ProbePlan {
             epoch: scenario.probes.epochs,
             bursts: scenario.probes.bursts,
             repairs: scenario.probes.repairs,
+            decisions: scenario.probes.decisions,
             qlog: scenario.probes.qlog,
             interval: scenario.probes.interval.max(Duration::from_nanos(fewest)),
             series: scenario.probes.series.clone(),
