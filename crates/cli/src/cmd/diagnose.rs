@@ -13,6 +13,7 @@ use narrows_diagnose::{
 use narrows_units::{Duration, Instant};
 use narrows_wire::Header;
 
+mod decisions;
 // Pictures and Parquet come with what draws and writes them for the simulator.
 #[cfg_attr(not(feature = "research"), path = "diagnose/no_extras.rs")]
 mod extras;
@@ -31,7 +32,8 @@ use crate::{FAILURE, SUCCESS};
 /// Arguments of `narrows diagnose`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Captures in pcap or pcapng, also in gzip, zstd or lz4; - for standard input. Several captures are merged by time
+    /// Captures in pcap or pcapng, also in gzip, zstd or lz4; - for standard input. Several captures are merged by time.
+    /// Or files of decisions, which narrows run --decisions writes, and narrows sim with probes.decisions
     #[arg(required_unless_present = "live")]
     captures: Vec<PathBuf>,
     /// Listen on an interface, until Ctrl-C
@@ -197,6 +199,9 @@ impl<'a> Output<'a> {
 /// Runs the command. Status 0: no connection stood still for long; 1: some did; 2: nothing could be read.
 pub fn main(args: &Args) -> anyhow::Result<u8> {
     ensure!(args.over.is_finite() && args.over >= 0.0, "--over {}: expected seconds, as 5 or 0.5", args.over);
+    if let Some(files) = decisions::files(&args.captures)? {
+        return decisions::tell(args, &files);
+    }
     let long = match &args.live {
         Some(interface) => live::listen(args, interface)?,
         None => read(args)?,

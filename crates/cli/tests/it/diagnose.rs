@@ -423,6 +423,63 @@ fn the_rate_of_a_slow_link_is_told_over_time() {
 }
 
 #[test]
+fn decisions_of_a_simulated_box_are_told_and_drawn() {
+    let place = Place::new("decisions");
+    let dish = DISH
+        .replace("discipline = 'fifo:1000'", "discipline = 'fifo:1000'\nshaper = 'auto'")
+        .replace("capture = ['dish', 'box.back']", "decisions = true");
+    let file = place.file("dish.toml", dish.as_bytes());
+    let out = place.0.join("out");
+    let ran = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args(["sim", "-q", &file, "--seeds", "1", "--out", &out.display().to_string()])
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let decisions = out.join("decisions.csv").display().to_string();
+    let picture = place.0.join("link.svg").display().to_string();
+    let told = diagnose(&[&decisions, "--link", &picture]);
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
+    for line in ["\nbox\n", "  slow link: before the box for ", "  side_found    at ", "  rate_fell "] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    for words in [
+        "box: rate",
+        "wait in the link",
+        "side_found",
+        "less came across while a queue stood",
+        "before the box",
+    ] {
+        assert!(drawn.contains(words), "{words}");
+    }
+    let all = &json(&diagnose(&[&decisions, "--json"]))["decisions"][0];
+    // The rate halves at 30 s.
+    let fell = all["reasons"].as_array().unwrap().iter().find(|r| r["reason"] == "rate_fell").unwrap();
+    assert!((30.0..36.0).contains(&fell["time_s"].as_f64().unwrap()), "{fell}");
+    assert!((all["rate_bps"]["p95"].as_f64().unwrap() / 2e6 - 1.0).abs() < 0.05, "{all}");
+
+    let error = |args: &[&str]| String::from_utf8(diagnose(args).stderr).unwrap();
+    let lines = std::fs::read_to_string(&decisions).unwrap();
+    let broken = place.file("broken.csv", lines.replacen("before", "beside", 1).as_bytes());
+    let at = 1 + lines.lines().position(|line| line.contains("before")).unwrap();
+    let said = error(&[&broken]);
+    assert!(
+        said.contains(&format!("broken.csv: line {at}: side = 'beside': expected one of before, behind")),
+        "{said}"
+    );
+    let said = error(&[&decisions, &file]);
+    assert!(said.contains("dish.toml is not: diagnose them one after the other"), "{said}");
+    let said = error(&[&decisions, "--flow", "1"]);
+    assert!(
+        said.contains("--flow: ") && said.contains("has decisions of a shaper and no connections"),
+        "{said}"
+    );
+    let said = error(&[&decisions, "--picture", "x.svg"]);
+    assert!(said.contains("--picture: needs a capture"), "{said}");
+}
+
+#[test]
 fn a_capture_is_fitted_and_another_queue_tried() {
     let place = Place::new("what-if");
     let file = place.file("crowd.toml", CROWD.as_bytes());

@@ -12,10 +12,12 @@ use serde_json::Value;
 
 mod bars;
 mod colours;
+mod decided;
 mod sequence;
 mod slow_link;
 pub mod what_if;
 
+use super::decisions::Decisions;
 use slow_link::SlowLink;
 use what_if::WhatIf;
 
@@ -27,8 +29,8 @@ pub struct Args {
     /// their sequence numbers. The file's name ends in .svg or .png
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// Draw the slow link's rate over time, and where its queue stood, as `auto` would have found them here. The file's
-    /// name ends in .svg or .png
+    /// Draw the slow link's rate over time, and where its queue stood, as `auto` would have found them here; of files of
+    /// decisions what it found, and why. The file's name ends in .svg or .png
     #[arg(long, value_name = "FILE", conflicts_with = "flow")]
     link: Option<PathBuf>,
     /// Write flows.parquet and stalls.parquet into this folder
@@ -79,6 +81,26 @@ struct Writing {
 const ROWS: u64 = 4096;
 /// The time axis of pictures. The page has the same origin.
 const TIME: &str = "time since the capture began, s";
+
+impl Args {
+    /// Draws decisions where a picture is wanted of them.
+    ///
+    /// # Errors
+    /// Something else is wanted, which needs a capture; a file that cannot be written.
+    pub fn draw(&self, name: &str, decisions: &Decisions) -> anyhow::Result<()> {
+        let others = [
+            ("--picture", self.picture.is_some()),
+            ("--parquet", self.parquet.is_some()),
+            ("--what-if", !self.what_if.what_if.is_empty()),
+        ];
+        if let Some((flag, _)) = others.into_iter().find(|(_, given)| *given) {
+            anyhow::bail!("{flag}: needs a capture; {name} has decisions, which --link draws");
+        }
+        let Some(file) = &self.link else { return Ok(()) };
+        narrows_plot::save_as(&decided::svg(name, decisions), file)
+            .with_context(|| format!("--link {}", file.display()))
+    }
+}
 
 impl Extras {
     pub fn new(args: &Args, only: Option<u64>) -> anyhow::Result<Self> {
@@ -188,7 +210,7 @@ fn last(_: WhatIf, _: &str) -> anyhow::Result<Last> {
 }
 
 /// Names of files without their folders: the first, and how many more there are.
-fn short(names: &str) -> String {
+pub fn short(names: &str) -> String {
     let mut files = names.split(", ").map(|name| name.rsplit('/').next().unwrap_or(name));
     let first = files.next().unwrap_or_default();
     match files.count() {

@@ -5,10 +5,19 @@ use narrows_units::Instant;
 use narrows_wire::Header;
 use serde_json::Value;
 
+use super::decisions::Decisions;
+
 /// No options.
 #[derive(clap::Args)]
 #[group(id = "diagnosis_extras")]
 pub struct Args {}
+
+impl Args {
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as where there is something to draw")]
+    pub fn draw(&self, _: &str, _: &Decisions) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
 
 /// Nothing.
 #[derive(Default)]
