@@ -154,7 +154,7 @@ const fn colour(phase: FollowPhase) -> &'static str {
         FollowPhase::Idle => "#e9ecef",
         FollowPhase::Finding => "#c9b6d8",
         FollowPhase::Searching => "#a6d8f0",
-        FollowPhase::Following => "#009e73",
+        FollowPhase::Following => "#9ad8bd",
         FollowPhase::Draining => "#e69f00",
         FollowPhase::Silent => "#b00020",
         FollowPhase::Open => "#f0e442",
