@@ -207,7 +207,7 @@ mod tests {
         // 46 + 26 + 10 + 4 and takes 16 and 6, the lines' title 22, so that they go from 130 to 340; 100 of them
         // and 4 in a hundred take all of it: 100 is at 138.1, 50 at 239.0.
         assert!(svg.contains("M160.0 138.1L682.0 138.1L682.0 239.0"), "{svg}");
-        // What is not known breaks the line.
+        // A value that is not known breaks the line.
         assert_eq!(svg.matches("stroke=\"#0000aa\"").count(), 2, "{svg}");
         assert!(
             svg.contains("x=\"421.0\"") && svg.contains("width=\"522.0\" height=\"12.0\" fill=\"#aa0000\""),

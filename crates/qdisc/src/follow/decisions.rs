@@ -200,7 +200,7 @@ impl Reasons {
         core::mem::replace(self, Self::new())
     }
 
-    /// These reasons and then others.
+    /// Adds other reasons behind these.
     pub fn and(mut self, others: Self) -> Self {
         others.into_iter().for_each(|reason| self.note(reason));
         self
@@ -277,7 +277,7 @@ impl Recorder {
     pub fn look(&mut self, now: Instant, control: &mut Controller, waiting: usize, config: &FollowConfig) {
         let reasons = control.reasons();
         let Some(last) = self.last else {
-            // What was noted before nobody asked for.
+            // Nobody has asked for reasons noted before.
             control.take_signals();
             return self.record(now, control, waiting, Some(DecisionReason::Begun));
         };

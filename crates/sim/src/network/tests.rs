@@ -184,7 +184,7 @@ fn logged(build: &Build<'_>) -> ([Logged; 2], [Log; 2]) {
 /// Makes a discipline for a link.
 type Build<'a> = dyn Fn(&ShaperConfig) -> BoxedDiscipline<Pkt> + 'a;
 
-/// What the disciplines of both directions were asked, reported and decided.
+/// Calls, reports and decisions of the disciplines of both directions.
 type Told = ([Log; 2], [Report; 2], [Vec<Decision>; 2]);
 
 /// Users who download and upload: handshakes, data, copies of it, acknowledgments, ends, some ECN, some UDP. New users

@@ -106,7 +106,7 @@ impl Decisions {
 
     fn of(mut all: Vec<LoggedDecision>) -> Self {
         all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
-        // Of a sweep's columns those tell runs apart that differ.
+        // Runs of a sweep are told apart by the columns that differ.
         let first: BTreeMap<String, String> =
             all.first().map_or_else(BTreeMap::new, |d| d.others.iter().cloned().collect());
         let differs = |name: &str| {

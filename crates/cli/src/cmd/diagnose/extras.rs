@@ -29,8 +29,8 @@ pub struct Args {
     /// their sequence numbers. The file's name ends in .svg or .png
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// Draw the slow link's rate over time, and where its queue stood, as `auto` would have found them here; of files of
-    /// decisions what it found, and why. The file's name ends in .svg or .png
+    /// Draw the slow link's rate over time, and where its queue stood, as `auto` would have found them here; of files
+    /// of decisions what it found, and why. The file's name ends in .svg or .png
     #[arg(long, value_name = "FILE", conflicts_with = "flow")]
     link: Option<PathBuf>,
     /// Write flows.parquet and stalls.parquet into this folder

@@ -177,7 +177,7 @@ pub struct LoggedDecision {
 pub struct DecisionsError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong, and what was expected.
+    /// Description of the mistake, and what was expected.
     pub why: String,
 }
 
