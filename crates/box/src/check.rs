@@ -166,6 +166,17 @@ impl Check {
                 "{from} tells other rates while it runs; {least} to {most} are believed, and auto goes no higher"
             ));
         }
+        if let Some(file) = &settings.decisions {
+            let (file, most) = (file.display(), settings.decisions_mb);
+            self.means.push(format!(
+                "decisions of auto are written to {file} and {file}.1, {most} MB at most together"
+            ));
+            if settings.lanes.iter().all(|lane| lane.follow.is_none()) {
+                self.doubtful.push(
+                    "decisions: neither down nor up is auto, so nothing is decided and written".to_owned(),
+                );
+            }
+        }
         if settings.lanes.iter().all(|lane| lane.link.is_none()) {
             self.doubtful.push(
                 "neither down nor up has a rate, so nothing waits here and nothing is managed: give the link's rate, \

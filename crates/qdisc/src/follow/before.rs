@@ -532,12 +532,15 @@ impl Before {
         }
         let shorter = |known: Option<Duration>| Some(known.map_or(self.late, |known| known.min(self.late)));
         let stands = |shortest: Option<Duration>| shortest.filter(|shortest| *shortest > EMPTY + own);
+        let holds = self.holds(now);
         self.watch = match self.watch {
             Watch::Measuring { from, shortest } if now.since(from) < EMPTIES => {
                 Watch::Measuring { from, shortest: shorter(shortest) }
             }
             Watch::Measuring { shortest, .. } if self.search.full && stands(shortest).is_some() => {
-                self.reasons.note(DecisionReason::Draining);
+                if holds {
+                    self.reasons.note(DecisionReason::Draining);
+                }
                 let from = now + self.trip() + self.late;
                 Watch::Emptying { from, until: from + self.trip(), shortest: None }
             }
@@ -547,7 +550,11 @@ impl Before {
             }
             Watch::Emptying { shortest, .. } => {
                 let shortest = stands(shortest);
-                self.reasons.note(shortest.map_or(DecisionReason::Drained, |_| DecisionReason::PathsLonger));
+                if shortest.is_some() {
+                    self.reasons.note(DecisionReason::PathsLonger);
+                } else if holds {
+                    self.reasons.note(DecisionReason::Drained);
+                }
                 if let Some(shortest) = shortest {
                     self.longer = (self.longer + shortest.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
                 }

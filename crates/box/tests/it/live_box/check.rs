@@ -54,6 +54,11 @@ fn it_names_what_is_wrong_and_the_remedy() {
     for (settings, code, words) in [
         ("lan = 'lan'\nwan = 'wan'\n", 0, "neither down nor up has a rate"),
         (
+            "lan = 'lan'\nwan = 'wan'\ndown = '1mbit'\ndecisions = '/run/x.csv'\n",
+            0,
+            "decisions: neither down nor up is auto",
+        ),
+        (
             "lan = 'lan'\nwan = 'nosuch'\ndown = '1mbit'\n",
             1,
             "no network interface is called 'nosuch': see `ip link`",
