@@ -47,6 +47,7 @@ pub fn check(source: &Source) -> anyhow::Result<Check> {
         whole.doubtful.extend(check.doubtful.into_iter().map(of));
     }
     whole.page(&links[0]);
+    whole.decisions(&links);
     whole.user(&links[0]);
     Ok(whole)
 }
@@ -166,17 +167,6 @@ impl Check {
                 "{from} tells other rates while it runs; {least} to {most} are believed, and auto goes no higher"
             ));
         }
-        if let Some(file) = &settings.decisions {
-            let (file, most) = (file.display(), settings.decisions_mb);
-            self.means.push(format!(
-                "decisions of auto are written to {file} and {file}.1, {most} MB at most together"
-            ));
-            if settings.lanes.iter().all(|lane| lane.follow.is_none()) {
-                self.doubtful.push(
-                    "decisions: neither down nor up is auto, so nothing is decided and written".to_owned(),
-                );
-            }
-        }
         if settings.lanes.iter().all(|lane| lane.link.is_none()) {
             self.doubtful.push(
                 "neither down nor up has a rate, so nothing waits here and nothing is managed: give the link's rate, \
@@ -266,6 +256,18 @@ impl Check {
             Ok(Some(_)) => self.means.push("once it is set up it is root no more".to_owned()),
             Ok(None) => {}
             Err(error) => self.wrong.push(format!("{error:#}")),
+        }
+    }
+
+    fn decisions(&mut self, links: &[Settings]) {
+        let Some(file) = &links[0].decisions else { return };
+        let (file, most) = (file.display(), links[0].decisions_mb);
+        self.means.push(format!(
+            "decisions of auto are written to {file} and {file}.1, {most} MB at most together"
+        ));
+        if links.iter().flat_map(|link| &link.lanes).all(|lane| lane.follow.is_none()) {
+            let why = "decisions: neither down nor up is auto, so nothing is decided and written";
+            self.doubtful.push(why.to_owned());
         }
     }
 
