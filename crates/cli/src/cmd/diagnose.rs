@@ -32,8 +32,8 @@ use crate::{FAILURE, SUCCESS};
 /// Arguments of `narrows diagnose`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Captures in pcap or pcapng, also in gzip, zstd or lz4; - for standard input; several are merged by time. Or files
-    /// of decisions, which narrows run --decisions writes, and narrows sim with probes.decisions
+    /// Captures in pcap or pcapng, also in gzip, zstd or lz4; - for standard input; several are merged by time. Or
+    /// files of decisions, which narrows run --decisions writes, and narrows sim with probes.decisions
     #[arg(required_unless_present = "live")]
     captures: Vec<PathBuf>,
     /// Listen on an interface, until Ctrl-C
