@@ -100,7 +100,7 @@ reasons! {
     /// The queue was let run empty.
     Drained, "drained", "the way without a queue is measured: packets leave as before";
     /// All paths have become longer.
-    PathsLonger, "paths_longer", "a wait stayed where the queue should have run empty: the way itself has become longer";
+    PathsLonger, "paths_longer", "a wait stayed where the queue should have run empty: the way has become longer";
     /// Nothing is held back for a trial.
     TrialBegun, "trial_begun", "much less came although packets waited here: nothing is held back for a trial";
     /// The trial proved nothing.
