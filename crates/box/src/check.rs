@@ -1,5 +1,6 @@
 //! Meaning of a configuration, and its faults on this machine, told without starting anything.
 
+use narrows_qdisc::follow::LinkPlace;
 use narrows_qdisc::{Direction, Spec};
 use narrows_units::Duration;
 use narrows_users::Effect;
@@ -145,10 +146,20 @@ impl Check {
                 continue;
             };
             if let Some(follow) = &lane.follow {
+                let [enters, leaves] = match direction {
+                    Direction::Down => [settings.wan.clone(), settings.users()],
+                    Direction::Up => [settings.users(), settings.wan.clone()],
+                };
+                let (link, until) = match follow.place {
+                    LinkPlace::Before => (format!("the link before {enters}"), ""),
+                    LinkPlace::Behind => (format!("the link behind {leaves}"), ""),
+                    LinkPlace::Find => (
+                        format!("the slow link before {enters} or behind {leaves}"),
+                        "; until a queue shows on which side it lies nothing is held back",
+                    ),
+                };
                 self.means.push(format!(
-                    "{word}: by {text}, as fast as the link behind {} carries it, found and followed between {} and \
-                     {}; a link that packets have passed before they come here is not followed",
-                    if direction == Direction::Down { settings.users() } else { settings.wan.clone() },
+                    "{word}: by {text}, as fast as {link} carries it, found and followed between {} and {}{until}",
                     follow.floor(),
                     follow.ceiling()
                 ));

@@ -36,7 +36,8 @@ fn it_says_what_settings_mean_and_starts_nothing() {
     let (code, said) = check(&world, auto);
     assert_eq!(code, Some(0), "{said}");
     for words in [
-        "down: by taq, as fast as the link behind lan carries it, found and followed between 64kbit and 9mbit",
+        "down: by taq, as fast as the slow link before wan or behind lan carries it, found and followed between 64kbit \
+         and 9mbit; until a queue shows",
         "the file /nowhere/rate tells other rates while it runs; 8kbit to 10gbit are believed",
     ] {
         assert!(said.contains(words), "{words}: {said}");
