@@ -99,13 +99,7 @@ impl fmt::Display for CaptureError {
         match &self.kind {
             CaptureErrorKind::Read(e) => write!(f, "cannot read: {e}"),
             CaptureErrorKind::NotACapture(b) => {
-                let (name, remedy) = others::name_of(*b);
-                let [first, second, third, fourth] = b;
-                write!(
-                    f,
-                    "neither pcap nor pcapng, snoop or ERF: it is {name} (it begins with {first:02x} {second:02x} \
-                     {third:02x} {fourth:02x}); {remedy}"
-                )
+                write!(f, "neither pcap nor pcapng, snoop or ERF: it is {}", others::what_it_is(*b))
             }
             CaptureErrorKind::Version(v) => {
                 write!(f, "format version {v}: expected 2 for pcap, 1 for pcapng")

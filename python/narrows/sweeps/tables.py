@@ -24,6 +24,7 @@ TABLES = (
     "classes",
     "cwnd",
     "datagrams",
+    "decisions",
     "epoch_packets",
     "epochs",
     "flows",

@@ -118,12 +118,17 @@ const fn format_of(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Name of what begins so, of a format that is known or of none, and what can be done about it.
-pub(super) fn name_of(magic: [u8; 4]) -> (&'static str, &'static str) {
+/// What a file that begins so is, in words, and what can be done about it.
+pub(super) fn what_it_is(magic: [u8; 4]) -> String {
+    if let Some((name, remedy)) = format_of(magic) {
+        return format!("{name}; {remedy}");
+    }
     let text = magic.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace());
-    format_of(magic).unwrap_or(if text {
+    let (name, remedy) = if text {
         ("text", "a capture is what tcpdump -w FILE or Wireshark writes")
     } else {
         ("of an unknown format", "if Wireshark reads it, convert it: editcap -F pcap FILE new.pcap")
-    })
+    };
+    let [first, second, third, fourth] = magic;
+    format!("{name} (it begins with {first:02x} {second:02x} {third:02x} {fourth:02x}); {remedy}")
 }
