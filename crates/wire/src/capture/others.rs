@@ -118,7 +118,7 @@ const fn format_of(magic: [u8; 4]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What a file that begins so is, in words, and what can be done about it.
+/// Tells what a file that begins so is, and what can be done about it.
 pub(super) fn what_it_is(magic: [u8; 4]) -> String {
     if let Some((name, remedy)) = format_of(magic) {
         return format!("{name}; {remedy}");
