@@ -72,7 +72,7 @@ impl DecisionLog {
         Ok(Some(Self { tell, lost, thread }))
     }
 
-    /// Way to the file for a link of this name, if it has one.
+    /// Way to the file for a link; `link` is its name, if it has one.
     pub fn writer(&self, link: Option<&str>) -> DecisionWriter {
         let name = |direction: Direction| match link {
             Some(link) => format!("{link} {}", direction.name()).into(),
@@ -134,7 +134,8 @@ struct DecisionFile {
 }
 
 impl DecisionFile {
-    /// Opens both for at most `room` bytes, and begins the file if it is new or of another version.
+    /// Opens the file and the one before it, for at most `room` bytes together; begins the file if it is new or of
+    /// another version.
     fn open(path: &Path, room: u64) -> anyhow::Result<Self> {
         let mut second = path.as_os_str().to_owned();
         second.push(".1");

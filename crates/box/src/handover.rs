@@ -209,10 +209,10 @@ impl Successor {
         Self { stream }
     }
 
-    /// Hands over links, each with its state file, and what they share, and waits for the other to be ready.
+    /// Hands links over, each with its state file, and what they share, and waits for the successor to be ready.
     ///
     /// # Errors
-    /// If the other does not take it.
+    /// If the successor does not take them.
     pub fn offer(&self, links: &[(Handed, BorrowedFd<'_>)], shared: &[BorrowedFd<'_>]) -> anyhow::Result<()> {
         self.stream.set_write_timeout(Some(PATIENCE))?;
         for (handed, claim) in links {

@@ -46,7 +46,7 @@ pub enum CoursePart {
     Marks {
         /// Name of what happened.
         name: String,
-        /// Times at which it did.
+        /// Times at which the marked event happened.
         at: Vec<f64>,
     },
 }

@@ -43,7 +43,7 @@ struct Times {
 }
 
 impl Times {
-    /// The request that tells them.
+    /// Request of an upload that tells these times.
     fn request(self) -> [u8; REQUEST] {
         let Self { began_ns, warmup_ms, duration_ms } = self;
         padded(&format!("PUT /{began_ns}/{warmup_ms}/{duration_ms} HTTP/1.1\r\nHost: lab\r\nUser-Agent: "))

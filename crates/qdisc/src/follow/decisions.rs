@@ -156,7 +156,7 @@ pub struct DecisionSignals {
 /// Decision of a shaper that follows its link, or its state at a regular time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Time of the packet that brought it about.
+    /// Time of the packet that brought the decision about.
     pub at: Instant,
     /// Reason; `None` for a state at a regular time.
     pub reason: Option<DecisionReason>,
@@ -220,7 +220,7 @@ impl IntoIterator for Reasons {
 #[derive(Debug)]
 struct Looks {
     at: Instant,
-    /// Rate of the last record about it, bit/s, and the time of that record.
+    /// Rate of the last record about a change of the rate, bit/s, and the time of that record.
     rate: Option<(u64, Instant)>,
     bound: Option<DecisionReason>,
     /// Time since when nothing has told, and whether that was recorded.

@@ -36,7 +36,7 @@ impl Decisions {
         }
     }
 
-    /// Adds those of another part of the run.
+    /// Adds the decisions of another part of the run.
     pub(super) fn absorb(&mut self, other: Self) {
         self.0.extend(other.0);
     }
