@@ -88,8 +88,9 @@ impl Ports {
         if has_way { (packet.leaves_by, header) } else { (0, &[]) }
     }
 
-    /// Frames of the packets that this one stands for; `None` if it can only be taken as it is. Of one that claims to
-    /// stand for more than any sender makes there are none: their headers would take more of a link than it says.
+    /// Frames of the packets that a merged packet stands for; `None` if the packet can only be taken as it is. A packet
+    /// that claims to stand for more than any sender makes has no frames: their headers would take more of a link than
+    /// it says.
     pub fn cut(&mut self, packet: &QueuedPacket<'_>) -> Option<Vec<Vec<u8>>> {
         let header = packet.link_header;
         // A packet as long as one of Ethernet goes as one.
@@ -98,7 +99,7 @@ impl Ports {
         if !packet.is_merged || !is_long || !is_ethernet {
             return None;
         }
-        // One that was copied in part cannot be cut.
+        // A packet of which the kernel copied a part cannot be cut.
         let is_whole = narrows_wire::parse(packet.bytes).is_ok_and(|h| h.len.0 <= packet.bytes.len() as u64);
         if !is_whole {
             return None;

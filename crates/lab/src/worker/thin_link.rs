@@ -124,6 +124,7 @@ impl ThinLink {
 mod tests {
     use std::sync::Arc;
 
+    use narrows_qdisc::{Fifo, Packet as _, Qdisc as _, Record};
     use narrows_scenario::{DeliveryTrace, Service};
     use narrows_units::{Duration, Rate};
 
@@ -166,6 +167,61 @@ mod tests {
         assert_eq!((result.capacity, result.outages), (1_250_000, 0));
         assert!((24.0..24.1).contains(&result.there_p50_ms), "{result:?}");
         assert!((36.0..36.1).contains(&result.there_p95_ms), "{result:?}");
+    }
+
+    /// A link that asks the discipline `fifo` for a packet whenever it is free.
+    struct Asking {
+        fifo: Fifo<Record>,
+        timetable: Timetable,
+        free: Instant,
+        /// Time at which each packet had left, by its number; `None` of one that was dropped or still waits.
+        left: Vec<Option<Instant>>,
+        dropped: usize,
+    }
+
+    impl Asking {
+        fn send(&mut self, begins: Instant) -> bool {
+            let Some(packet) = self.fifo.dequeue(begins, &mut Vec::new()) else { return false };
+            self.free = self.timetable.send(begins, packet.len());
+            self.left[packet.id as usize] = Some(self.free);
+            true
+        }
+
+        fn take(&mut self, now: Instant, len: Bytes) {
+            while self.free <= now && self.send(self.free) {}
+            let mut packet = Record { id: self.left.len() as u64, ..Record::default() };
+            packet.header.len = len;
+            self.left.push(None);
+            let mut verdicts = Vec::new();
+            self.fifo.enqueue(now, packet, &mut verdicts);
+            self.dropped += verdicts.len();
+            if self.free <= now {
+                self.send(now);
+            }
+        }
+    }
+
+    #[test]
+    fn packets_leave_and_are_dropped_as_with_the_discipline_fifo() {
+        let rates = steps(&[(0, 1000), (2000, 300), (4000, 0), (5500, 3000)]);
+        for limit in [Limit::Packets(1), Limit::Packets(7), Limit::Bytes(Bytes(4000))] {
+            let mut random = narrows_testing::Rng(3);
+            let mut link = link(&rates, limit, 0, all());
+            let timetable = Timetable::new(&rates).unwrap();
+            let (fifo, left) = (Fifo::new(limit), Vec::new());
+            let mut asking = Asking { fifo, timetable, free: ms(0), left, dropped: 0 };
+            let (mut now, mut left) = (ms(0), Vec::new());
+            for _ in 0..1000 {
+                now += Duration::from_micros(random.below(16_000));
+                let len = Bytes(40 + random.below(1461));
+                asking.take(now, len);
+                left.push(link.take(now, len));
+            }
+            while asking.send(asking.free) {}
+            assert_eq!(left, asking.left, "{limit:?}");
+            assert_eq!(link.result().dropped, asking.dropped as u64, "{limit:?}");
+            assert!(asking.dropped > 20 && asking.dropped < 900, "{limit:?}: {}", asking.dropped);
+        }
     }
 
     #[test]

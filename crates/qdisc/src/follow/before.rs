@@ -549,14 +549,11 @@ impl Before {
                 Watch::Emptying { from, until, shortest }
             }
             Watch::Emptying { shortest, .. } => {
-                let shortest = stands(shortest);
-                if shortest.is_some() {
+                if let Some(shortest) = stands(shortest) {
+                    self.longer = (self.longer + shortest.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
                     self.reasons.note(DecisionReason::PathsLonger);
                 } else if holds {
                     self.reasons.note(DecisionReason::Drained);
-                }
-                if let Some(shortest) = shortest {
-                    self.longer = (self.longer + shortest.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
                 }
                 Watch::anew(now)
             }
