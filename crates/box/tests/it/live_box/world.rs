@@ -474,7 +474,7 @@ impl World {
                 std::thread::sleep(pause);
             }
         });
-        Datagrams { sending, receiving, count }
+        Datagrams { sending, receiving, count, log: self.dir.join("log") }
     }
 
     /// The client fetches `bytes` from the server through the box. Returns whether every byte came as it should.
@@ -547,6 +547,8 @@ pub struct Datagrams {
     sending: std::thread::JoinHandle<()>,
     receiving: std::thread::JoinHandle<(Vec<u32>, Duration)>,
     count: u32,
+    /// What the boxes on their way wrote.
+    log: PathBuf,
 }
 
 impl Datagrams {
@@ -555,9 +557,15 @@ impl Datagrams {
     }
 
     /// Waits for the last; panics if one is missing or out of order. Returns the longest time between two.
+    ///
+    /// Where a busy host gave a box no processor, and its log tells that traffic passed by, those that passed may be
+    /// ahead of those that waited.
     pub fn complete(self) -> Duration {
         self.sending.join().unwrap();
-        let (numbers, longest) = self.receiving.join().unwrap();
+        let (mut numbers, longest) = self.receiving.join().unwrap();
+        if std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains("traffic passed by it")) {
+            numbers.sort_unstable();
+        }
         assert_eq!(numbers, (0..self.count).collect::<Vec<_>>());
         longest
     }
