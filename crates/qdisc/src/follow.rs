@@ -122,7 +122,7 @@ impl Controller {
 
     /// Whether nothing that passes tells of the link.
     fn is_blind(&self, now: Instant) -> bool {
-        either!(self, tells_nothing(now))
+        either!(self, is_blind(now))
     }
 
     /// Bytes that may be under way; `None` while nothing is held back.

@@ -309,11 +309,6 @@ impl Before {
         self.stood
     }
 
-    /// Whether packets come and none tells of the queue.
-    pub fn tells_nothing(&self, now: Instant) -> bool {
-        self.is_blind(now)
-    }
-
     /// Bytes that may be outside; `None` while nothing is held back.
     pub fn held_to(&self, now: Instant) -> Option<u64> {
         self.holds(now).then(|| self.window() as u64)
@@ -324,7 +319,8 @@ impl Before {
         self.search.full && !self.opening.is_open() && !self.is_blind(now)
     }
 
-    fn is_blind(&self, now: Instant) -> bool {
+    /// Whether packets come and none tells of the queue.
+    pub fn is_blind(&self, now: Instant) -> bool {
         !self.rate.is_measured() || now.since(self.news_at) > FORGOTTEN
     }
 

@@ -198,7 +198,7 @@ impl Control {
 
     fn phase(&self, now: Instant, waits: bool) -> FollowPhase {
         let sends = self.transit.departed > 0 && now.since(self.times.last()) < AVERAGED_OVER;
-        if sends && self.is_blind(now, self.oldest()) {
+        if sends && self.is_blind(now) {
             FollowPhase::Blind
         } else if !waits {
             FollowPhase::Idle
@@ -232,13 +232,13 @@ impl Control {
     }
 
     /// Whether packets leave and nothing tells of them.
-    pub fn tells_nothing(&self, now: Instant) -> bool {
-        self.is_blind(now, self.oldest())
+    pub fn is_blind(&self, now: Instant) -> bool {
+        self.is_blind_beside(now, self.oldest())
     }
 
     /// Bytes that may be under way while no forecast is made; `None` while nothing is held back.
     pub fn held_to(&self, now: Instant) -> Option<u64> {
-        (!self.tells_nothing(now)).then_some(self.window as u64)
+        (!self.is_blind(now)).then_some(self.window as u64)
     }
 
     const fn is_draining(&self) -> bool {
@@ -250,8 +250,9 @@ impl Control {
         self.echoes.oldest(self.transit.written_off)
     }
 
-    /// Whether no packet under way will tell, and none has for long: the link cannot bound what leaves.
-    fn is_blind(&self, now: Instant, oldest: Option<Instant>) -> bool {
+    /// Whether no packet under way, `oldest` the first of them, will tell, and none has for long: the link cannot bound
+    /// what leaves.
+    fn is_blind_beside(&self, now: Instant, oldest: Option<Instant>) -> bool {
         oldest.is_none() && (!self.rate.is_measured() || now.since(self.heard_at) > FORGOTTEN)
     }
 
@@ -285,7 +286,7 @@ impl Control {
             self.rate.is_measured() && oldest.is_some() && !self.times.is_silent() && !self.is_draining();
         // To the nearest packet: rounding down would cost half of one on average, which is much of a short path.
         let lacks = (in_flight + bytes / 2) as f64 - self.window;
-        if in_flight == 0 || (lacks <= 0.0 && !forecasts) || self.is_blind(now, oldest) {
+        if in_flight == 0 || (lacks <= 0.0 && !forecasts) || self.is_blind_beside(now, oldest) {
             return Room::Now;
         }
         if forecasts {
@@ -306,7 +307,7 @@ impl Control {
         let oldest = self.oldest();
         let room = self.room(now, bytes, oldest);
         let has_room = room == Room::Now || matches!(room, Room::From(at) if at <= now);
-        if self.is_blind(now, oldest) {
+        if self.is_blind_beside(now, oldest) {
             self.take_for_gone(now, self.transit.departed);
         } else if !has_room {
             if self.trickles().is_none_or(|trickles| trickles > now) {

@@ -108,7 +108,7 @@ impl Find {
     }
 
     /// Whether nothing that passes tells of the link on the side that was found, or on any.
-    pub fn tells_nothing(&self, now: Instant) -> bool {
+    pub fn is_blind(&self, now: Instant) -> bool {
         let all = [LinkSide::Before, LinkSide::Behind];
         let mut sides = all.into_iter().filter(|side| self.found.is_none_or(|found| found == *side));
         sides.all(|side| self.sides.is_blind(side, now))

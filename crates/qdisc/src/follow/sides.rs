@@ -170,7 +170,7 @@ impl Sides {
 
     /// Whether nothing that passes tells the controller for a side of the link.
     pub fn is_blind(&self, side: LinkSide, now: Instant) -> bool {
-        at!(self, side, tells_nothing(now))
+        at!(self, side, is_blind(now))
     }
 
     /// Bytes that the controller for a side lets be under way; `None` while it holds nothing back.
