@@ -50,12 +50,27 @@ pub struct UpWay {
     pub discipline: Option<LinkDiscipline>,
 }
 
-/// The two links of a network and their places in the file.
+/// A link of a file.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    /// Place of its table among the file's links, from 0.
+    at: usize,
+    link: &'a Link,
+}
+
+impl Named<'_> {
+    /// Whole name of one of its keys.
+    fn key(self, name: &str) -> String {
+        format!("link.{}.{name}", self.at)
+    }
+}
+
+/// The two links of a network.
 struct Row<'a> {
     /// Link before the box.
-    before: (usize, &'a Link),
+    before: Named<'a>,
     /// The box's own link.
-    own: (usize, &'a Link),
+    own: Named<'a>,
 }
 
 /// The box's link and the link before it.
@@ -63,11 +78,10 @@ pub(super) fn two_links(scenario: &Scenario) -> Result<(Thin, BeforeBox), Error>
     let topology = &scenario.topology;
     let (servers, users) = ends(scenario)?;
     let row = row(topology, servers, users)?;
-    let (at, link) = row.before;
-    let key = |name: &str| format!("link.{at}.{name}");
+    let link = row.before.link;
     if link.shaping != Shaping::None {
         return Err(Error::new(
-            key("shaper"),
+            row.before.key("shaper"),
             "the lab shapes in the box alone: expected it at the box's own link",
         ));
     }
@@ -80,7 +94,7 @@ pub(super) fn two_links(scenario: &Scenario) -> Result<(Thin, BeforeBox), Error>
         return Err(Error::new(format!("hosts.{users}.delay"), problem));
     }
     let way = |link: &Link, own: &Link, prefix: &str| {
-        let named = |name: &str| key(&format!("{prefix}{name}"));
+        let named = |name: &str| row.before.key(&format!("{prefix}{name}"));
         plain(link, &named)?;
         let LinkDiscipline::Ours(Spec::Fifo(queue)) = link.discipline else {
             let expected = "fifo:300 or so: the lab's link before the box has one queue, drop-tail";
@@ -97,15 +111,15 @@ pub(super) fn two_links(scenario: &Scenario) -> Result<(Thin, BeforeBox), Error>
         let (rate, service) = (link.rate, link.service.clone());
         Ok(BeforeWay { rate, service, queue, delay: link.delay + own.delay + near.low, loss })
     };
-    let (down, up) = (way(link, row.own.1, "")?, way(back, own_back, "back_")?);
+    let (down, up) = (way(link, row.own.link, "")?, way(back, own_back, "back_")?);
     let far = topology.hosts[servers].delay;
     let both = down.delay + up.delay;
     let thin = Thin {
-        rate: row.own.1.rate,
+        rate: row.own.link.rate,
         rtt: (both + far.low * 2, both + far.high * 2),
-        overhead: row.own.1.overhead,
+        overhead: row.own.link.overhead,
         loss: 0.0,
-        discipline: row.own.1.discipline.clone(),
+        discipline: row.own.link.discipline.clone(),
     };
     let count = topology.hosts[servers].count.max(1);
     let name = link.name.clone();
@@ -144,7 +158,7 @@ fn row(topology: &Topology, servers: usize, users: usize) -> Result<Row<'_>, Err
     let mut forth = Vec::new();
     let mut at = 0;
     while let Some(link) = topology.links.get(at) {
-        forth.push((forth.len(), link));
+        forth.push(Named { at: forth.len(), link });
         at += if link.back == Some(at + 1) { 2 } else { 1 };
     }
     let wrong = || {
@@ -154,22 +168,21 @@ fn row(topology: &Topology, servers: usize, users: usize) -> Result<Row<'_>, Err
     };
     let (from, to) = (topology.hosts[servers].at, topology.hosts[users].at);
     let [a, b] = forth[..] else { return Err(wrong()) };
-    let (before, own) = if a.1.from == from { (a, b) } else { (b, a) };
-    let joined = before.1.from == from && before.1.to == own.1.from && own.1.to == to;
+    let (before, own) = if a.link.from == from { (a, b) } else { (b, a) };
+    let joined = before.link.from == from && before.link.to == own.link.from && own.link.to == to;
     if joined { Ok(Row { before, own }) } else { Err(wrong()) }
 }
 
 /// The way back of a link.
-fn opposite<'a>(topology: &'a Topology, (at, link): (usize, &Link)) -> Result<&'a Link, Error> {
-    let back = link.back.map(|back| &topology.links[back]);
-    back.ok_or_else(|| {
-        Error::new(format!("link.{at}.oneway"), "the lab's links have a way back: expected false")
-    })
+fn opposite<'a>(topology: &'a Topology, forth: Named<'_>) -> Result<&'a Link, Error> {
+    let back = forth.link.back.map(|back| &topology.links[back]);
+    back.ok_or_else(|| Error::new(forth.key("oneway"), "the lab's links have a way back: expected false"))
 }
 
 /// Refuses what the box's own link cannot have.
-fn own_link((at, link): (usize, &Link), back: &Link) -> Result<(), Error> {
-    let key = |name: &str| format!("link.{at}.{name}");
+fn own_link(own: Named<'_>, back: &Link) -> Result<(), Error> {
+    let link = own.link;
+    let key = |name: &str| own.key(name);
     plain(link, &key)?;
     if link.service != Service::Constant {
         let problem = "only the link before the box changes its rate in the lab: expected rate";
