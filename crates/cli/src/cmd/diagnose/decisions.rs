@@ -129,19 +129,19 @@ impl Decisions {
         Self { from_s, to_s, links }
     }
 
-    /// Begin of the time in words.
-    pub fn begin(&self) -> String {
-        if self.from_s < CALENDAR_S { "the run began".to_owned() } else { date(self.from_s) }
+    /// Date and time of the first; `None` in a simulation, whose times count since the run began.
+    pub fn date(&self) -> Option<String> {
+        (self.from_s >= CALENDAR_S).then(|| date(self.from_s))
     }
 
     /// The time that counts as zero.
     pub fn zero_s(&self) -> f64 {
-        if self.from_s < CALENDAR_S { 0.0 } else { self.from_s }
+        if self.date().is_some() { self.from_s } else { 0.0 }
     }
 
     fn page(&self, name: &str) -> String {
         let length = self.to_s - self.from_s;
-        let begin = if self.from_s < CALENDAR_S { format!("{} s", self.from_s) } else { date(self.from_s) };
+        let begin = self.date().unwrap_or_else(|| format!("{} s", self.from_s));
         let mut text = format!("{name}: decisions of auto from {begin} on, for {length:.0} s\n");
         for link in &self.links {
             text += &link.page(self.zero_s());

@@ -53,7 +53,7 @@ pub fn svg(name: &str, decisions: &Decisions) -> String {
         subtitle: "records while packets passed; rates of packets are averages since the record before"
             .to_owned(),
         kinds,
-        time: format!("time since {}, {unit}", decisions.begin()),
+        time: format!("time since {}, {unit}", decisions.date().as_deref().unwrap_or("the run began")),
         parts: decisions.links.iter().flat_map(|link| parts(link, &time)).collect(),
         notes: reasons.into_iter().map(|reason| format!("{}: {reason}", reason.name())).collect(),
     };
