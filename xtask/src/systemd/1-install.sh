@@ -22,5 +22,20 @@ figure=$(systemd-analyze --no-pager security $unit | tail -n 1 | grep -o 'Overal
 judge "systemd-analyze security: $figure" holds "$(echo "$figure" | grep -o '[0-9.]*' | head -n 1) <= 2.5"
 mode=$(systemctl show -p WatchdogUSec --value $unit)
 note "systemd's watchdog: $mode"
+
+# A file of decisions, in the folder that the unit alone may write to.
+log=/var/log/narrows/eth0.csv
+cp /etc/narrows/eth0.toml /run/trial.toml
+sed -i 's/^down *=.*/down = "auto"/' /etc/narrows/eth0.toml
+# Keys of the whole file come before its tables.
+sed -i "1i decisions = \"$log\"" /etc/narrows/eth0.toml
+systemctl restart $unit
+download 4000000
+judge "down = \"auto\", then a download: $intact, $kbits kbit/s" test "$intact" = intact
+judge "decisions of auto: $(wc -l < $log) lines, by $(stat -c '%U, %a' $log)" holds "$(wc -l < $log) >= 2"
+cp /run/trial.toml /etc/narrows/eth0.toml
+systemctl restart $unit
+judge 'the settings of before, and shaping' within 10 running
+
 # The next start has the users alone.
 echo eth1 > /root/trial/plugged
