@@ -308,3 +308,11 @@ fn today_s_users_who_come_and_go() {
     judge("real/open.toml", &sets(&stop), &["TAQ: object times"]);
     judge("real/pages.toml", &sets(&stop), &["TAQ: page times"]);
 }
+
+/// Whoever asks once and acknowledges from then on has not rested: else uploads would have nothing by share=flow.
+#[test]
+fn acknowledgments_beside_uploads() {
+    let sets =
+        ["seeds=[1]", "duration=40s", "disciplines=[\"taq\", \"taq:share=flow\", \"taq:ack_filter=off\"]"];
+    judge("real/asymmetric.toml", &sets, &["Downloads", "Uploads", "Flows share"]);
+}

@@ -3,7 +3,9 @@
 //! A SYN-ACK, a pure acknowledgment or the FIN of a flow that has nothing else waiting takes a twentieth of a data
 //! packet's time, and while it waits the other end's timer runs: it sends its request or its FIN again and is answered
 //! again. So they go first, up to a share of the link; what is beyond that waits in its flow's queue, so that a flood
-//! of acknowledgments cannot take the link.
+//! of acknowledgments cannot take the link. Where acknowledgments of a flow wait there, those of it that go first are
+//! paid for in turns ([`Turns::pay_in_turn`](super::turns::Turns::pay_in_turn)), so that whoever downloads has no more
+//! of a thin way up than whoever sends.
 //!
 //! An acknowledgment may overtake its flow's data: it moves no sequence number. A FIN or RST may not.
 

@@ -221,6 +221,11 @@ pub struct FlowQueues<P> {
     announced: Cell<usize>,
 }
 
+/// Whether a packet is an acknowledgment and no more.
+fn acknowledges(header: &Header) -> bool {
+    header.tcp.as_ref().is_some_and(TcpHeader::is_pure_ack)
+}
+
 /// Reason why a place cannot be empty.
 const IN_USE: &str = "queues hold only places in use";
 
@@ -467,6 +472,11 @@ impl<P: Packet> FlowQueues<P> {
         self.control.push_back((id, packet));
     }
 
+    /// Whether an acknowledgment waits last in a flow's queue: the flow has more of them than go before all flows.
+    fn is_acknowledgment_last(&self, id: FlowId) -> bool {
+        self.back(id).is_some_and(|last| acknowledges(self.packet(last).header()))
+    }
+
     /// Takes the first of the packets that go before all flows, to be sent.
     pub fn pop_control(&mut self, now: Instant) -> Option<(FlowId, P)> {
         let (id, packet) = self.control.pop_front()?;
@@ -474,6 +484,9 @@ impl<P: Packet> FlowQueues<P> {
         self.control_bytes -= packet.len();
         self.tracker.unqueued(id);
         self.turns.sent_control(now, &packet);
+        if acknowledges(packet.header()) && self.is_acknowledgment_last(id) {
+            self.turns.pay_in_turn(&mut self.flows[id.index()].turn, packet.len());
+        }
         self.tracker.departed(now, id, packet.header());
         Some((id, packet))
     }
@@ -531,10 +544,15 @@ impl<P: Packet> FlowQueues<P> {
     /// The packet stays at its place until [`Self::release`], so that it is copied once, to where the driver wants it.
     pub fn serve(&mut self, now: Instant, id: FlowId, at: u32, len: Bytes, data: bool) -> bool {
         let last = self.unlink(id, at, len);
-        self.turns.sent(now, &mut self.flows, Sent { flow: id.0, len, data, last });
         let packet = self.packets[at as usize].as_ref().expect(IN_USE);
+        let acknowledges = !data && acknowledges(packet.header());
+        self.turns.sent(now, &mut self.flows, Sent { flow: id.0, len, data, acknowledges, last });
         self.tracker.departed(now, id, packet.header());
-        data && self.flows[id.index()].turn.served(now)
+        let turn = &mut self.flows[id.index()].turn;
+        if acknowledges {
+            turn.acknowledged(now);
+        }
+        data && turn.served(now)
     }
 
     /// Gives out a packet that was served.

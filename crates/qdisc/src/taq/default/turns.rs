@@ -87,10 +87,23 @@ impl FlowTurn {
         self.turn.credit = self.turn.credit.saturating_add(bytes);
     }
 
+    /// Notes that an acknowledgment is sent in turn.
+    pub fn acknowledged(&mut self, now: Instant) {
+        end_rest(&mut self.served_at, now);
+    }
+
     /// A new connection of the same addresses, which has `credit`, keeps the place and the user.
     pub const fn restart(&mut self, credit: i32) {
         self.turn.restart(credit);
         self.served_at = NEVER;
+    }
+}
+
+/// Notes that an acknowledgment is sent in the turn of somebody served at `served_at`: who acknowledges all the time has
+/// not rested. Whoever was not sent data remains new.
+fn end_rest(served_at: &mut Instant, now: Instant) {
+    if *served_at != NEVER {
+        *served_at = now;
     }
 }
 
@@ -189,6 +202,8 @@ pub struct Sent {
     pub len: Bytes,
     /// Whether the packet has data.
     pub data: bool,
+    /// Whether the packet is an acknowledgment and no more.
+    pub acknowledges: bool,
     /// Whether nothing of the flow waits any more.
     pub last: bool,
 }
@@ -383,6 +398,17 @@ impl Turns {
         self.lengths.note(&self.rules.link, cost, false);
     }
 
+    /// Has a flow's turn, and that of its user, pay for an acknowledgment of `len` bytes that went before all flows: at
+    /// most a turn of each, so that nobody owes for longer than a round.
+    pub fn pay_in_turn(&mut self, flow: &mut FlowTurn, len: Bytes) {
+        let (cost, quantum) = (signed(self.rules.link.wire_len(len).get()), self.quantum());
+        let pay = |turn: &mut Turn| turn.deficit = turn.deficit.saturating_sub(cost).max(-quantum);
+        pay(&mut flow.turn);
+        if let Some(users) = &mut self.users {
+            pay(&mut users.at_mut(flow.user).turn);
+        }
+    }
+
     /// Puts a flow into a list that had nothing waiting until this packet came, and its user, if that had nothing.
     pub fn join(
         &mut self,
@@ -456,7 +482,7 @@ impl Turns {
 
     /// Charges the flow that was chosen, and its user, for a packet that is sent.
     pub fn sent(&mut self, now: Instant, flows: &mut [FlowState], sent: Sent) {
-        let Sent { len, data, last, .. } = sent;
+        let Sent { len, data, acknowledges, last, .. } = sent;
         let cost = self.rules.link.wire_len(len);
         self.flows -= u32::from(last);
         match &mut self.users {
@@ -471,6 +497,8 @@ impl Turns {
                 }
                 if data {
                     user.served_at = now;
+                } else if acknowledges {
+                    end_rest(&mut user.served_at, now);
                 }
             }),
         }
