@@ -49,8 +49,8 @@ fn those_that_say_more_are_left() {
     assert_eq!(numbers.iter().filter(|n| **n == 151).count(), 50);
 }
 
-/// A way up of 128 kbit/s: users 1 and 2 acknowledge a download each, of each user from 3 on two packets of an upload wait
-/// all the time.
+/// A way up of 128 kbit/s: users 1 and 2 acknowledge a download each, of each user from 3 on two packets of an upload
+/// wait all the time.
 struct WayUp {
     b: Bench,
     users: u8,
@@ -144,8 +144,8 @@ fn whoever_acknowledges_has_no_more_of_the_link_than_whoever_sends() {
 }
 
 /// By flow the acknowledgments of user 1 have .3 of the link, beside ten uploads, where a twelfth is its share. What it
-/// sends after 20 s of that waits for a turn to pay with and for its own, a round of eleven packets of 94 ms each, not for
-/// the 70 kB that it has had before the others.
+/// sends after 20 s of that waits for a turn to pay with and for its own, a round of eleven packets of 94 ms each, not
+/// for the 70 kB that it has had before the others.
 #[test]
 fn acknowledgments_are_paid_for_with_a_turn_at_most() {
     for share in ["user", "flow"] {
