@@ -402,7 +402,10 @@ impl Turns {
     /// most a turn of each, so that nobody owes for longer than a round.
     pub fn pay_in_turn(&mut self, flow: &mut FlowTurn, len: Bytes) {
         let (cost, quantum) = (signed(self.rules.link.wire_len(len).get()), self.quantum());
-        let pay = |turn: &mut Turn| turn.deficit = turn.deficit.saturating_sub(cost).max(-quantum);
+        // Whoever owes more already, for a packet of several segments, owes that.
+        let pay = |turn: &mut Turn| {
+            turn.deficit = turn.deficit.saturating_sub(cost).max(turn.deficit.min(-quantum));
+        };
         pay(&mut flow.turn);
         if let Some(users) = &mut self.users {
             pay(&mut users.at_mut(flow.user).turn);
