@@ -201,17 +201,10 @@ impl Analyzer {
             restarts: self.late[usize::from(stamps)][end].by_chance(stamps),
             rate: self.rates[end].usual(),
         };
-        let seen = Seen {
-            at,
-            frame,
-            tcp,
-            sent: at,
-            ident: header.ident,
-            passing: &self.passing,
-            connection: number,
-        };
+        let seen =
+            Seen { at, frame, tcp, sent: at, ident: header.ident, passing: &self.passing, passed: c.passed };
         let passage = c.packet(end, &seen, around);
-        c.passed[end] = self.passing.passes(end, at, number, passage);
+        c.passed[end] = self.passing.passes(end, at, passage);
         let sender = &mut c.senders[end];
         let shown = sender.shown_mut();
         match shown.probes.take() {
