@@ -55,7 +55,8 @@ impl ReadAhead {
         }
     }
 
-    /// Stops reading. Gives the files for what else is to be said of them.
+    /// Stops reading, as soon as the files give what they are being asked for. Gives the files for what else is to be said
+    /// of them: of all that was read, which may be more than [`next`](Self::next) has given.
     #[must_use]
     pub fn finish(self) -> Inputs {
         match self.reading {
@@ -202,6 +203,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn batches_are_small() {
+        // All of them fit a cache of the third level, and no input makes them grow.
+        assert!(TOGETHER * BATCHES * size_of::<Captured>() < 1 << 20, "{} bytes", size_of::<Captured>());
     }
 
     #[test]
