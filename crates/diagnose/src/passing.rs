@@ -42,8 +42,8 @@ struct Arrival {
 /// Place of a packet among all packets of the packet's direction, from 1.
 pub(crate) type Place = NonZeroU64;
 
-/// The latest packets of a direction, [`ARRIVALS`] of them. On a link on which many wait, hundreds pass in each silence,
-/// and a silence ends with every other packet: so what is asked of a silence is kept ready.
+/// The latest packets of a direction, [`ARRIVALS`] of them. On a link on which many wait, a silence ends with every
+/// other packet, and hundreds pass in each: so the numbers that verdicts ask for are kept ready.
 #[derive(Clone, Debug)]
 struct Latest {
     /// Up to twice as many, side by side: half of them are moved once in a while.
@@ -118,8 +118,8 @@ impl Latest {
         Some(others)
     }
 
-    /// Own packets from the place `first` on, and the longest time without any other, from `since` until `now`. The time
-    /// between two others is at least as long as that from one of them to an own packet between, so these count as well.
+    /// Own packets from the place `first` on, and the longest time without any other, from `since` until `now`. The
+    /// time between two others is at least that from one of them to an own packet between, so these count as well.
     fn without(&self, own: Option<u64>, first: u64, since: Instant, now: Instant) -> (u32, Duration) {
         let last = self.last();
         let time = |place: u64| match place {
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(p.others(0, None, at(0), at(600)).map(|o| o.packets), Some(0));
     }
 
-    /// What is kept ready is what counting tells: of many connections and of few, in silences of all lengths.
+    /// Counting gives the same numbers: with many connections and with few, in silences of all lengths.
     #[test]
     fn others_are_counted() {
         let mut random = narrows_testing::Rng(7);

@@ -55,8 +55,8 @@ impl ReadAhead {
         }
     }
 
-    /// Stops reading, as soon as the files give what they are being asked for. Gives the files for what else is to be said
-    /// of them: of all that was read, which may be more than [`next`](Self::next) has given.
+    /// Stops reading, as soon as the files give what they are being asked for. Gives the files for remarks about them:
+    /// about all that was read, which may be more than [`next`](Self::next) has given.
     #[must_use]
     pub fn finish(self) -> Inputs {
         match self.reading {
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// What is said of packets that were read to the end.
+    /// Packets up to the end of the files, and the remarks about them.
     fn told(mut packets: ReadAhead) -> (Vec<Captured>, Vec<String>, String) {
         let all = core::iter::from_fn(|| packets.next().copied()).collect();
         let inputs = packets.finish();
@@ -216,7 +216,7 @@ mod tests {
         let all = capture(40_000);
         let mut packets = ReadAhead::in_thread(inputs(Cursor::new(all)));
         assert!(packets.next().is_some());
-        // What was read at the beginning, and no more than the batches hold.
+        // Frames of the beginning, and no more than the batches hold.
         let frames = packets.finish().files[0].reader.frames();
         assert!(frames < 16_384 + 2 * (TOGETHER * BATCHES) as u64, "{frames}");
     }
