@@ -64,8 +64,8 @@ fn main() -> anyhow::Result<()> {
         } else {
             let rate = rate(here);
             println!(
-                "{packets} packets, {connections} connections, {stalls} stalls: {here:.2} s of the processor, {rate:.2} M \
-                 packets/s"
+                "{packets} packets, {connections} connections, {stalls} stalls: {here:.2} s of the processor, \
+                 {rate:.2} M packets/s"
             );
         }
     }
