@@ -1,43 +1,73 @@
-//! Packets a second, from a file to what is known of its connections: `cargo bench -p narrows-diagnose --features files
-//! --bench read -- CAPTURE`. It is read three times, so that the second finds it in the page cache.
+//! Packets a second, from files to what is known of their connections: `cargo bench -p narrows-diagnose --features
+//! files --bench read -- CAPTURE...`. They are read three times in one thread, whose time on a processor counts, and
+//! three times ahead by a second, where the time on the clock does: two processors must be idle for that. The first
+//! time brings the files into the page cache.
 
-use narrows_diagnose::files::Inputs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use narrows_diagnose::files::{Inputs, ReadAhead};
 use narrows_diagnose::{Analyzer, AnalyzerLimits, Overall, QuicAnalyzer};
 use narrows_testing::cpu_time_ns;
 use narrows_units::Duration;
 
-fn main() -> anyhow::Result<()> {
-    let Some(path) = std::env::args().skip(1).find(|a| !a.starts_with("--")) else {
-        println!("no capture given: nothing to measure");
-        return Ok(());
-    };
-    for _ in 0..3 {
-        let start = cpu_time_ns();
-        let (mut packets, mut stalls) = (0_u64, 0);
-        let mut inputs = Inputs::open(&[path.clone().into()])?;
-        let mut analyzer = Analyzer::new(AnalyzerLimits::default());
-        let mut overall = Overall::new(Duration::from_secs(5), 10);
-        let mut quic = QuicAnalyzer::default();
-        while let Some(packet) = inputs.next() {
-            packets += 1;
-            analyzer.packet(packet.at, packet.frame, &packet.header);
-            quic.packet(packet.at, packet.frame, &packet.header);
-            for flow in analyzer.finished() {
-                stalls += flow.stalls.len();
-                overall.add(flow);
-            }
-        }
-        analyzer.finish();
+/// Sums over all connections.
+#[derive(Default)]
+struct Found {
+    packets: u64,
+    connections: u64,
+    stalls: usize,
+}
+
+fn diagnose(mut inputs: ReadAhead) -> Found {
+    let (mut packets, mut stalls) = (0, 0);
+    let mut analyzer = Analyzer::new(AnalyzerLimits::default());
+    let mut overall = Overall::new(Duration::from_secs(5), 10);
+    let mut quic = QuicAnalyzer::default();
+    while let Some(packet) = inputs.next() {
+        packets += 1;
+        analyzer.packet(packet.at, packet.frame, &packet.header);
+        quic.packet(packet.at, packet.frame, &packet.header);
         for flow in analyzer.finished() {
             stalls += flow.stalls.len();
             overall.add(flow);
         }
-        let seconds = (cpu_time_ns() - start) / 1e9;
-        println!(
-            "{packets} packets, {} connections, {stalls} stalls: {seconds:.2} s of the processor, {:.2} M packets/s",
-            analyzer.begun(),
-            packets as f64 / seconds / 1e6
-        );
+    }
+    analyzer.finish();
+    for flow in analyzer.finished() {
+        stalls += flow.stalls.len();
+        overall.add(flow);
+    }
+    Found { packets, connections: analyzer.begun(), stalls }
+}
+
+fn main() -> anyhow::Result<()> {
+    let captures: Vec<PathBuf> =
+        std::env::args().skip(1).filter(|a| !a.starts_with("--")).map(PathBuf::from).collect();
+    if captures.is_empty() {
+        println!("no capture given: nothing to measure");
+        return Ok(());
+    }
+    for ahead in [false, false, false, true, true, true] {
+        let (clock, here) = (Instant::now(), cpu_time_ns());
+        let inputs = Inputs::open(&captures)?;
+        let reading = if ahead { ReadAhead::in_thread(inputs) } else { ReadAhead::in_place(inputs) };
+        let Found { packets, connections, stalls } = diagnose(reading);
+        let here = (cpu_time_ns() - here) / 1e9;
+        let rate = |seconds: f64| packets as f64 / seconds / 1e6;
+        if ahead {
+            let seconds = clock.elapsed().as_secs_f64();
+            let rate = rate(seconds);
+            println!(
+                "read ahead: {seconds:.2} s, of the thread that follows {here:.2} s: {rate:.2} M packets/s on two"
+            );
+        } else {
+            let rate = rate(here);
+            println!(
+                "{packets} packets, {connections} connections, {stalls} stalls: {here:.2} s of the processor, \
+                 {rate:.2} M packets/s"
+            );
+        }
     }
     Ok(())
 }

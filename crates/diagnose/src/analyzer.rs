@@ -114,13 +114,18 @@ impl Late {
 
 /// Number of clocks of each rate.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rates([u64; 3]);
+struct Rates {
+    clocks: [u64; 3],
+    /// The rate of nearly all clocks, as a place in the list of rates.
+    usual: Option<usize>,
+}
 
 impl Rates {
-    /// The rate of nearly all clocks, as a place in the list of rates.
-    fn usual(self) -> Option<usize> {
-        let all: u64 = self.0.iter().sum();
-        self.0.iter().position(|n| *n >= CLOCKS && *n * 20 >= all * CLOCKS_OF_20)
+    /// Counts a clock of this rate.
+    fn add(&mut self, rate: usize) {
+        self.clocks[rate] += 1;
+        let all: u64 = self.clocks.iter().sum();
+        self.usual = self.clocks.iter().position(|n| *n >= CLOCKS && *n * 20 >= all * CLOCKS_OF_20);
     }
 }
 
@@ -199,19 +204,12 @@ impl Analyzer {
             floor: self.waits[end].floor,
             plain: self.tails[end].plain(),
             restarts: self.late[usize::from(stamps)][end].by_chance(stamps),
-            rate: self.rates[end].usual(),
+            rate: self.rates[end].usual,
         };
-        let seen = Seen {
-            at,
-            frame,
-            tcp,
-            sent: at,
-            ident: header.ident,
-            passing: &self.passing,
-            connection: number,
-        };
+        let seen =
+            Seen { at, frame, tcp, sent: at, ident: header.ident, passing: &self.passing, passed: c.passed };
         let passage = c.packet(end, &seen, around);
-        c.passed[end] = self.passing.passes(end, at, number, passage);
+        c.passed[end] = self.passing.passes(end, at, passage);
         let sender = &mut c.senders[end];
         let shown = sender.shown_mut();
         match shown.probes.take() {
@@ -228,7 +226,7 @@ impl Analyzer {
             self.waits[end].add(wait);
         }
         if let Some(rate) = sender.timing_mut().clock_found() {
-            self.rates[end].0[rate] += 1;
+            self.rates[end].add(rate);
         }
         let new = Losses::of(&sender.findings().counts);
         self.losses[end].segments += new.segments - before.segments;

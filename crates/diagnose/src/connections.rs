@@ -32,9 +32,7 @@ impl Connections {
 
     /// Bucket of a connection, one for both directions.
     fn bucket(&self, key: &FlowKey) -> usize {
-        let turned = (key.src_bits(), key.sport) > (key.dst_bits(), key.dport);
-        let hash = if turned { key.reverse().hash(self.seed) } else { key.hash(self.seed) };
-        hash as usize & (self.chains.buckets() - 1)
+        key.hash_either_way(self.seed) as usize & (self.chains.buckets() - 1)
     }
 
     /// The place of the connection of a packet with this key, of either direction.

@@ -493,13 +493,9 @@ impl RepairEvidence {
 impl Items {
     fn others(&mut self, others: Option<Others>) {
         let text = others.map_or_else(unknown, |o| {
-            format!(
-                "{} packets of {} connections, {} of one, none for {:.1} ms",
-                o.packets,
-                o.connections,
-                o.most,
-                o.gap.as_secs_f64() * 1e3
-            )
+            let most = o.most.map_or_else(String::new, |most| format!("{most} of one, "));
+            let gap = o.gap.as_secs_f64() * 1e3;
+            format!("{} packets of {} connections, {most}none for {gap:.1} ms", o.packets, o.connections)
         });
         self.text(Origin::Others, "others", text);
     }

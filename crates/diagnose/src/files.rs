@@ -13,9 +13,11 @@ use narrows_wire::{Proto, UnopenedCounts};
 
 use crate::Ordered;
 use crate::copies::Copies;
+pub use ahead::ReadAhead;
 use clock::{Clock, LATE, span};
 use offset::{Offset, Stamped, offset};
 
+mod ahead;
 mod clock;
 mod compressed;
 mod offset;
@@ -34,7 +36,7 @@ const AT_ONE_TIME: u64 = 10;
 /// A file being read.
 struct Input {
     name: String,
-    reader: Reader<Box<dyn Read>>,
+    reader: Reader<Box<dyn Read + Send>>,
     /// Packets of the file's beginning, with the packets' times.
     beginning: VecDeque<Captured>,
     /// Whether the beginning is being read.
@@ -94,7 +96,7 @@ impl Inputs {
     ///
     /// # Errors
     /// A file that is no capture, with its name.
-    pub fn of(sources: Vec<(String, Box<dyn Read>)>) -> anyhow::Result<Self> {
+    pub fn of(sources: Vec<(String, Box<dyn Read + Send>)>) -> anyhow::Result<Self> {
         Self::from(sources.into_iter().map(Ok), true)
     }
 
@@ -102,18 +104,18 @@ impl Inputs {
         let open = |path: &PathBuf| {
             let name = path.display().to_string();
             if name == "-" {
-                return Ok((name, Box::new(io::stdin()) as Box<dyn Read>));
+                return Ok((name, Box::new(io::stdin()) as Box<dyn Read + Send>));
             }
             let file = File::open(path)
                 .context("cannot be read; expected a capture in pcap or pcapng, or - for standard input")
                 .with_context(|| name.clone())?;
-            Ok((name, Box::new(file) as Box<dyn Read>))
+            Ok((name, Box::new(file) as Box<dyn Read + Send>))
         };
         Self::from(paths.iter().map(open), peels)
     }
 
     fn from(
-        sources: impl Iterator<Item = anyhow::Result<(String, Box<dyn Read>)>>,
+        sources: impl Iterator<Item = anyhow::Result<(String, Box<dyn Read + Send>)>>,
         peels: bool,
     ) -> anyhow::Result<Self> {
         let mut files = Vec::new();
@@ -227,7 +229,7 @@ fn earliest(files: &mut [Input]) -> Option<(usize, usize)> {
 }
 
 impl Input {
-    fn open(source: Box<dyn Read>, name: &str, peels: bool, number: u32) -> anyhow::Result<Self> {
+    fn open(source: Box<dyn Read + Send>, name: &str, peels: bool, number: u32) -> anyhow::Result<Self> {
         let reader = Reader::new(compressed::expanded(source)?)?;
         let reader = if peels { reader.through_tunnels() } else { reader };
         let mut input = Self {

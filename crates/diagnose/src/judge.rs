@@ -701,8 +701,8 @@ fn unrepaired(e: &SilenceEvidence) -> bool {
 
 /// Whether others have had turns: a few packets each, and none many more than others.
 fn takes_turns(others: Option<Others>) -> bool {
-    is_shared(others)
-        && others.is_some_and(|o| o.most <= TURNS || o.most * o.connections <= o.packets * TURNS)
+    let fair = |o: &Others, most: u32| most <= TURNS || most * o.connections <= o.packets * TURNS;
+    others.is_some_and(|o| o.is_shared() && o.most.is_some_and(|most| fair(&o, most)))
 }
 
 /// Whether no other connection is seen.
@@ -712,12 +712,13 @@ fn alone(others: Option<Others>) -> bool {
 
 /// Whether several others have had about one packet each.
 fn has_one_turn(others: Option<Others>) -> bool {
-    others.is_some_and(|o| o.connections >= MANY_OTHERS && o.most <= TURNS && o.packets < o.connections * 2)
+    let few = |o: &Others| o.packets < o.connections * 2 && o.most.is_some_and(|most| most <= TURNS);
+    others.is_some_and(|o| o.connections >= MANY_OTHERS && few(&o))
 }
 
 /// Whether others have had a few packets each.
 fn is_shared(others: Option<Others>) -> bool {
-    others.is_some_and(|o| o.connections > 1 && o.packets <= o.connections * TURNS)
+    others.is_some_and(|o| o.is_shared())
 }
 
 /// Whether others' packets have come all the time.
@@ -1067,7 +1068,7 @@ mod tests {
 
     /// An answer that came 3 s after the server had acknowledged the question, far from the server, beside others.
     fn late_answer() -> QuietEvidence {
-        let others = Some(Others { connections: 20, packets: 30, most: 12, gap: ms(20) });
+        let others = Some(Others { connections: 20, packets: 30, most: Some(12), gap: ms(20) });
         QuietEvidence {
             answer: true,
             asked_came: true,
@@ -1093,13 +1094,13 @@ mod tests {
         // Sent 300 ms after the question, and not lost: it waited on its way, however long.
         let soon = QuietEvidence { sent_after: Some(ms(300)), missing: Some(2), ..e };
         assert_eq!(told(soon), (Cause::QueueBefore, Likely));
-        let fair = Some(Others { connections: 20, packets: 40, most: 3, gap: ms(20) });
+        let fair = Some(Others { connections: 20, packets: 40, most: Some(3), gap: ms(20) });
         assert_eq!(told(QuietEvidence { others: fair, ..soon }), (Cause::WaitsTurn, Likely));
         // Sent late, and nothing is missing: the application, but never for certain.
         assert_eq!(told(QuietEvidence { sent_after: Some(ms(2900)), ..e }), (Cause::DataUnavailable, Likely));
         assert_eq!(told(QuietEvidence { at_sender: true, ..e }), (Cause::DataUnavailable, Certain));
         // Neither clock nor numbers, and others lose packets.
-        let most = Some(Others { connections: 20, packets: 400, most: 90, gap: ms(20) });
+        let most = Some(Others { connections: 20, packets: 400, most: Some(90), gap: ms(20) });
         assert_eq!(told(QuietEvidence { missing: None, others: most, ..e }), (Cause::Unknown, Possible));
         assert_eq!(told(QuietEvidence { opener: true, ..e }), (Cause::ClientIdle, Likely));
     }
@@ -1145,7 +1146,8 @@ mod tests {
     #[test]
     fn what_waits_behind_others_is_told_from_what_is_late_alone() {
         let cause = |e: SilenceEvidence| judge_silence(&e).cause;
-        let others = |packets, most, gap| Some(Others { connections: 20, packets, most, gap: ms(gap) });
+        let others =
+            |packets, most, gap| Some(Others { connections: 20, packets, most: Some(most), gap: ms(gap) });
         let e = SilenceEvidence { length: ms(1000), by_data: Some(true), ..Default::default() };
         assert_eq!(cause(e), Cause::PacketDelay);
         assert_eq!(cause(SilenceEvidence { others: others(40, 3, 30), ..e }), Cause::WaitsTurn);

@@ -242,7 +242,7 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
     fn seen<'a>(ms: u64, frame: u64) -> Seen<'a> {
-        Seen { at: at(ms), frame, tcp: &TCP, sent: at(ms), ident: None, passing: &NOTHING, connection: 0 }
+        Seen { at: at(ms), frame, tcp: &TCP, sent: at(ms), ident: None, passing: &NOTHING, passed: [None; 2] }
     }
     fn seq(n: u32) -> SeqNum {
         SeqNum(n)

@@ -162,8 +162,6 @@ struct Side {
 
 #[derive(Clone, Debug)]
 struct Connection {
-    /// Number of the connection, counted over the connections of the capture.
-    number: u64,
     /// Places of each end's latest packets among all that pass.
     passed: [Option<passing::Place>; 2],
     /// Addresses and ports, from the client.
@@ -242,9 +240,8 @@ impl Over {
 }
 
 impl Connection {
-    fn new(number: u64, key: FlowKey, at: Instant, frame: u64) -> Self {
+    fn new(key: FlowKey, at: Instant, frame: u64) -> Self {
         Self {
-            number,
             passed: [None; 2],
             key,
             first: at,
@@ -339,7 +336,7 @@ impl Connection {
             // A datagram as full as any says that there was more to come.
             more: server.last_len * 10 >= server.largest * 9 && server.largest > 500,
             since_last: other.lonely_at.filter(|_| waiting.is_some()).map(|last| at.since(last)),
-            others: around.passing.others(from, self.number, since, at),
+            others: around.passing.others(from, self.passed[from], since, at),
             ..self.evidence(waiting.map_or(0, |_| other.lonely), at.since(since), around.least_trip)
         };
         self.keep(Silent {
@@ -437,8 +434,6 @@ struct Around {
 pub struct QuicAnalyzer {
     open: HashMap<FlowKey, Connection>,
     around: Around,
-    /// Connections so far.
-    begun: u64,
     done: Vec<Over>,
     swept: Instant,
     passed_over: u64,
@@ -461,8 +456,7 @@ impl QuicAnalyzer {
                 self.passed_over += 1;
                 return;
             }
-            self.begun += 1;
-            self.open.insert(id, Connection::new(self.begun, header.key, at, frame));
+            self.open.insert(id, Connection::new(header.key, at, frame));
         }
         if let Some(c) = self.open.get_mut(&id) {
             // Headers of IP and UDP.
@@ -472,7 +466,7 @@ impl QuicAnalyzer {
             c.packet(&header.key, datagram, &self.around);
             let from = usize::from(header.key != c.key);
             let passage = Passage { before: c.passed[from], ..Passage::default() };
-            c.passed[from] = self.around.passing.passes(from, at, c.number, passage);
+            c.passed[from] = self.around.passing.passes(from, at, passage);
             let trip = c.answered.filter(|_| c.initials == 1).map(|answered| answered.since(c.first));
             self.around.least_trip = self.around.least_trip.into_iter().chain(trip).min();
         }

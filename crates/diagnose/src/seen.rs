@@ -5,7 +5,7 @@ use core::num::NonZeroU16;
 use narrows_units::Instant;
 use narrows_wire::TcpHeader;
 
-use crate::passing::{Others, Passing};
+use crate::passing::{Others, Passing, Place};
 
 /// A packet of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +20,14 @@ pub(crate) struct Seen<'a> {
     pub(crate) ident: Option<NonZeroU16>,
     /// Packets of all connections that pass, the packet itself included.
     pub(crate) passing: &'a Passing,
-    /// Number of the connection.
-    pub(crate) connection: u64,
+    /// Places of each end's latest packets before this one among all that pass, for [`Seen::others`].
+    pub(crate) passed: [Option<Place>; 2],
 }
 
 impl Seen<'_> {
     /// Number of packets of other connections since `since`, in the direction of the packets from end `from`.
     pub(crate) fn others(&self, from: u8, since: Instant) -> Option<Others> {
-        self.passing.others(usize::from(from), self.connection, since, self.at)
+        let from = usize::from(from);
+        self.passing.others(from, self.passed[from], since, self.at)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use narrows_cli::diagnose::{WhatIfQuestion, columns};
-use narrows_diagnose::files::Inputs;
+use narrows_diagnose::files::{Inputs, ReadAhead};
 use narrows_diagnose::{Analyzer, AnalyzerLimits, Overall, QuicAnalyzer, Tables, page, quic_page};
 use narrows_units::Duration;
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -22,7 +22,7 @@ struct Found {
 }
 
 fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Found> {
-    let mut inputs = Inputs::open(captures)?;
+    let mut packets = ReadAhead::new(Inputs::open(captures)?);
     let (mut analyzer, mut quic) = (Analyzer::new(AnalyzerLimits::default()), QuicAnalyzer::default());
     let (mut tables, mut overall) = (Tables::default(), Overall::new(over, worst));
     let mut take = |analyzer: &mut Analyzer| {
@@ -31,7 +31,7 @@ fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Fo
             overall.add(flow);
         }
     };
-    while let Some(packet) = inputs.next() {
+    while let Some(packet) = packets.next() {
         analyzer.packet(packet.at, packet.frame, &packet.header);
         quic.packet(packet.at, packet.frame, &packet.header);
         take(&mut analyzer);
@@ -50,7 +50,7 @@ fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Fo
         page: page(&name, &overall) + &quic_page(&quic, worst),
         overall: serde_json::to_string(&overall)?,
         quic: serde_json::to_string(&quic)?,
-        remarks: inputs.remarks(),
+        remarks: packets.finish().remarks(),
     })
 }
 

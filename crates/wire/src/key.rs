@@ -99,16 +99,27 @@ impl FlowKey {
     /// A hash with a seed from the caller: who does not know the seed cannot choose addresses that collide.
     #[must_use]
     pub fn hash(&self, seed: u64) -> u64 {
-        let word = |b: &[u8; 16], at: usize| {
-            let mut w = [0; 8];
-            w.copy_from_slice(&b[at..at + 8]);
-            u64::from_le_bytes(w)
-        };
         let ports = u64::from(self.sport) << 32 | u64::from(self.dport) << 8 | u64::from(self.proto.0);
         let a = fold(word(&self.src, 0) ^ seed, word(&self.src, 8) ^ K0);
         let b = fold(word(&self.dst, 0) ^ seed.rotate_left(32), word(&self.dst, 8) ^ K1);
         fold(a ^ ports, b ^ seed ^ K2)
     }
+    /// A hash that both directions of a flow have in common, with a seed as of [`FlowKey::hash`].
+    #[must_use]
+    pub fn hash_either_way(&self, seed: u64) -> u64 {
+        let end = |address: &[u8; 16], port: u16| {
+            fold(word(address, 0) ^ seed, word(address, 8) ^ u64::from(port) << 32 ^ K0)
+        };
+        let (a, b) = (end(&self.src, self.sport), end(&self.dst, self.dport));
+        fold((a ^ b).wrapping_add(self.proto.0.into()), a.wrapping_add(b) ^ seed.rotate_left(32))
+    }
+}
+
+/// Eight bytes of an address as a number.
+fn word(address: &[u8; 16], at: usize) -> u64 {
+    let mut w = [0; 8];
+    w.copy_from_slice(&address[at..at + 8]);
+    u64::from_le_bytes(w)
 }
 
 // The first 64 fractional bits of sqrt 2, sqrt 3 and sqrt 5: numbers with nothing up their sleeve.
@@ -178,6 +189,10 @@ mod tests {
         assert_eq!(k.to_string(), "tcp 10.0.0.1:4000 > 10.0.0.2:80");
         assert_ne!(k.hash(1), k.reverse().hash(1));
         assert_ne!(k.hash(1), k.hash(2));
+        assert_eq!(k.hash_either_way(1), k.reverse().hash_either_way(1));
+        let crossed = FlowKey::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 80, 4000, Proto::TCP);
+        assert_ne!(k.hash_either_way(1), crossed.hash_either_way(1), "ports of the other ends");
+        assert_ne!(k.hash_either_way(1), k.hash_either_way(2));
     }
 
     #[test]
@@ -185,7 +200,7 @@ mod tests {
         // One server, 256 hosts, 256 ports: 65 536 keys into 4096 buckets, 16 expected in each. A Poisson tail above
         // 48 has probability under 1e-10 per bucket.
         for seed in [0, 1, u64::MAX, 0x1234_5678] {
-            let mut buckets = vec![0u32; 4096];
+            let mut buckets = [vec![0u32; 4096], vec![0u32; 4096]];
             for host in 0..=255u8 {
                 for port in 0..256u16 {
                     let k = FlowKey::new(
@@ -195,10 +210,11 @@ mod tests {
                         32768 + port,
                         Proto::TCP,
                     );
-                    buckets[(k.hash(seed) & 4095) as usize] += 1;
+                    buckets[0][(k.hash(seed) & 4095) as usize] += 1;
+                    buckets[1][(k.hash_either_way(seed) & 4095) as usize] += 1;
                 }
             }
-            assert!(*buckets.iter().max().unwrap() <= 48, "seed {seed}");
+            assert!(buckets.iter().flatten().all(|n| *n <= 48), "seed {seed}");
         }
     }
 }

@@ -31,8 +31,41 @@ pub const PARTS: [Part; 8] = [
     Part { name: "plan", takes: "seconds", run: plan, read: read::plan },
 ];
 
-/// A link without losses between the capture and who sends, for as many packets as a reader wants.
-const CAPTURED: &str = r#"name = "captured"
+/// Captures of a link by their names: hardly a stall, as many as users of a thin link have, and more than anybody has.
+const CAPTURED: [(&str, &str); 3] = [
+    (
+        "calm",
+        r#"name = "calm"
+rate = "200mbit"
+rtt = "40ms"
+duration = "60s"
+discipline = "fifo:1000"
+probes.capture = ["thin", "thin.back"]
+
+[[traffic]]
+kind = "long"
+flows = 20
+"#,
+    ),
+    (
+        "users",
+        r#"name = "users"
+rate = "2mbit"
+rtt = "100ms"
+duration = "3000s"
+discipline = "fifo:60"
+probes.capture = ["thin", "thin.back"]
+
+[[traffic]]
+kind = "objects"
+users = 20
+connections = 2
+size = "60kB"
+"#,
+    ),
+    (
+        "crowd",
+        r#"name = "crowd"
 rate = "10mbit"
 rtt = "100ms"
 duration = "600s"
@@ -42,7 +75,9 @@ probes.capture = ["thin", "thin.back"]
 [[traffic]]
 kind = "long"
 flows = 300
-"#;
+"#,
+    ),
+];
 
 /// Runs a program whose standard error is discarded; returns the standard output.
 fn output(command: &mut Command) -> Result<String> {
@@ -97,31 +132,37 @@ fn live_box(_: &Path) -> Result<String> {
     output(Command::new("cargo").args(args).env("NARROWS_BIN", program))
 }
 
-/// Ours, then the seconds of the peers that are installed, each on the same capture.
+/// Ours for each capture, both directions; behind the first, the seconds of the peers that are installed.
 fn diagnose(out: &Path) -> Result<String> {
     let program = narrows()?;
-    let (file, folder) = (out.join("captured.toml"), out.join("captured"));
-    std::fs::write(&file, CAPTURED).with_context(|| format!("writing {}", file.display()))?;
-    output(
-        Command::new(&program).arg("sim").arg(&file).args(["--quiet", "--seeds", "1", "--out"]).arg(&folder),
-    )?;
-    // cargo runs a bench in its package's folder.
-    let capture = capture(&folder)?.canonicalize().context("the capture")?;
-    let path = capture.to_string_lossy();
-    let bench = ["bench", "-q", "-p", "narrows-diagnose", "--features", "files", "--bench", "read", "--"];
-    let mut text = cargo(&[&bench[..], &[&path]].concat())?;
-    for (name, args) in [("tcptrace", &["-l", "-n"][..]), ("tshark", &["-n", "-q", "-z", "expert", "-r"][..])]
-    {
-        let began = Instant::now();
-        if output(Command::new(name).args(args).arg(&capture)).is_ok() {
-            text += &format!("{name} {:.3}\n", began.elapsed().as_secs_f64());
+    let mut text = String::new();
+    for (name, scenario) in CAPTURED {
+        let (file, folder) = (out.join(format!("{name}.toml")), out.join(name));
+        std::fs::write(&file, scenario).with_context(|| format!("writing {}", file.display()))?;
+        let seed = ["--quiet", "--seeds", "1", "--out"];
+        output(Command::new(&program).arg("sim").arg(&file).args(seed).arg(&folder))?;
+        let captures = captures(&folder)?;
+        let bench = ["bench", "-q", "-p", "narrows-diagnose", "--features", "files", "--bench", "read", "--"];
+        let paths: Vec<_> = captures.iter().map(|path| path.to_string_lossy()).collect();
+        let args: Vec<&str> = bench.into_iter().chain(paths.iter().map(AsRef::as_ref)).collect();
+        let ours = cargo(&args)?;
+        text += &format!("capture {name}\n{ours}");
+        if name == CAPTURED[0].0 {
+            for (peer, args) in
+                [("tcptrace", &["-l", "-n"][..]), ("tshark", &["-n", "-q", "-z", "expert", "-r"][..])]
+            {
+                let began = Instant::now();
+                if captures.iter().all(|path| output(Command::new(peer).args(args).arg(path)).is_ok()) {
+                    text += &format!("{peer} {:.3}\n", began.elapsed().as_secs_f64());
+                }
+            }
         }
     }
     Ok(text)
 }
 
-/// The greatest capture below a folder: data, not acknowledgments.
-fn capture(folder: &Path) -> Result<std::path::PathBuf> {
+/// Captures below a folder, in full, for cargo runs a bench in its package's folder.
+fn captures(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -130,11 +171,13 @@ fn capture(folder: &Path) -> Result<std::path::PathBuf> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "pcap") {
-                found.push((path.metadata()?.len(), path));
+                found.push(path.canonicalize().with_context(|| path.display().to_string())?);
             }
         }
     }
-    found.into_iter().max().map(|(_, path)| path).context("no capture was written")
+    ensure!(!found.is_empty(), "{}: no capture was written", folder.display());
+    found.sort();
+    Ok(found)
 }
 
 /// Milliseconds of a plan, the second to the sixth time.

@@ -1,6 +1,6 @@
 //! From what the benchmarks print to rows.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{Bound, Row};
 
@@ -149,29 +149,34 @@ pub fn live_box(text: &str) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Rows of the diagnosis bench `read`, and of its peers.
+/// Rows of the diagnosis bench `read` for each capture, and of its peers on the first.
 pub fn diagnose(text: &str) -> Result<Vec<Row>> {
-    let lines = text.lines().filter(|l| l.ends_with("M packets/s"));
-    let (packets, rate) = lines
-        .filter_map(|l| {
-            let all = numbers(l);
-            Some((*all.first()?, *all.last()?))
-        })
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .context("nothing was read")?;
-    let mut rows = vec![alone("diagnose: million packets/s", rate, 2, Bound::Least(5.0))];
-    for peer in ["tcptrace", "tshark"] {
-        let Ok(took) = words(text, peer) else { continue };
-        let theirs = packets / 1e6 / took[1].parse::<f64>()?;
-        rows.push(Row {
-            what: "the same beside a peer".to_owned(),
-            ours: format!("{rate:.2}"),
-            peer: format!("{peer} {theirs:.2}"),
-            times: Some(rate / theirs),
-            value: rate,
-            bound: Bound::None,
-        });
+    let mut rows = Vec::new();
+    for part in text.split("capture ").skip(1) {
+        let name = part.lines().next().unwrap_or_default();
+        let most = |end: &str| {
+            let lines = part.lines().filter(|l| l.ends_with(end)).map(numbers);
+            lines.filter_map(|all| Some((*all.first()?, *all.last()?))).max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let (packets, rate) = most("M packets/s").with_context(|| format!("{name}: nothing was read"))?;
+        let what = format!("diagnose, {name}: million packets/s");
+        rows.push(alone(format!("{what} a core"), rate, 2, Bound::Least(5.0)));
+        for peer in ["tcptrace", "tshark"] {
+            let Ok(took) = words(part, peer) else { continue };
+            let theirs = packets / 1e6 / took[1].parse::<f64>()?;
+            rows.push(Row {
+                what: "the same beside a peer".to_owned(),
+                ours: format!("{rate:.2}"),
+                peer: format!("{peer} {theirs:.2}"),
+                times: Some(rate / theirs),
+                value: rate,
+                bound: Bound::None,
+            });
+        }
+        let (_, ahead) = most("on two").with_context(|| format!("{name}: nothing was read ahead"))?;
+        rows.push(alone(format!("{what} on two cores"), ahead, 2, Bound::Least(10.0)));
     }
+    ensure!(!rows.is_empty(), "nothing was read");
     Ok(rows)
 }
 
@@ -184,6 +189,30 @@ pub fn plan(text: &str) -> Result<Vec<Row>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_capture_has_its_rates() {
+        let text = "capture calm\n\
+                    900 packets, 20 connections, 1 stalls: 0.31 s of the processor, 5.02 M packets/s\n\
+                    900 packets, 20 connections, 1 stalls: 0.30 s of the processor, 5.31 M packets/s\n\
+                    read ahead: 0.20 s, of the thread that follows 0.18 s: 7.50 M packets/s on two\n\
+                    tshark 0.003\n\
+                    capture users\n\
+                    80 packets, 9 connections, 7 stalls: 0.40 s of the processor, 2.70 M packets/s\n\
+                    read ahead: 0.20 s, of the thread that follows 0.18 s: 3.60 M packets/s on two\n";
+        let rows = diagnose(text).unwrap();
+        let told: Vec<_> = rows.iter().map(|row| (row.what.as_str(), row.value)).collect();
+        let expected = [
+            ("diagnose, calm: million packets/s a core", 5.31),
+            ("the same beside a peer", 5.31),
+            ("diagnose, calm: million packets/s on two cores", 7.5),
+            ("diagnose, users: million packets/s a core", 2.7),
+            ("diagnose, users: million packets/s on two cores", 3.6),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(rows[1].peer, "tshark 0.30");
+        assert!(diagnose("").is_err());
+    }
 
     #[test]
     fn the_queues_bench_as_it_prints() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail, ensure};
-use narrows_diagnose::files::Inputs;
+use narrows_diagnose::files::{Inputs, ReadAhead};
 use narrows_diagnose::{
     Analyzer, AnalyzerLimits, FlowReport, Overall, QuicAnalyzer, flow_page, page, quic_page, why_page,
 };
@@ -233,9 +233,9 @@ pub fn what_if(
         args.buffer = Some(text.parse().map_err(|why: String| named("buffer", text, &why))?);
     }
     let Some(mut what_if) = WhatIf::new(&args)? else { bail!("expected a discipline, as taq") };
-    let mut inputs = Inputs::open(captures)?;
+    let mut packets = ReadAhead::new(Inputs::open(captures)?);
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
-    while let Some(packet) = inputs.next() {
+    while let Some(packet) = packets.next() {
         let number = analyzer.packet(packet.at, packet.frame, &packet.header);
         what_if.packet(number, packet.at, &packet.header);
         analyzer.finished().for_each(|flow| what_if.flow(&flow));
@@ -261,17 +261,19 @@ pub struct WhatIfQuestion<'a> {
 }
 
 fn read(args: &Args) -> anyhow::Result<bool> {
-    let mut inputs = Inputs::open(&args.captures)?;
+    let inputs = Inputs::open(&args.captures)?;
     let captures: Vec<String> = args.captures.iter().map(|p| p.display().to_string()).collect();
     let mut output = Output::new(args, &captures, inputs.origin)?;
+    let mut packets = ReadAhead::new(inputs);
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     args.why.into_iter().for_each(|frame| analyzer.ask_why(frame));
-    while let Some(packet) = inputs.next() {
+    while let Some(packet) = packets.next() {
         let number = analyzer.packet(packet.at, packet.frame, &packet.header);
         output.packet(number, packet.at, packet.frame, &packet.header);
         analyzer.finished().for_each(|flow| output.flow(flow));
     }
     analyzer.finish();
     analyzer.finished().for_each(|flow| output.flow(flow));
+    let inputs = packets.finish();
     output.finish(analyzer.begun(), &inputs.remarks(), &inputs.instead())
 }

@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use std::io::Write as _;
-use std::process::{Command, Output};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output, Stdio};
 
 use narrows_testing::Scratch;
 use narrows_units::{Bytes, Instant, SeqNum};
@@ -610,4 +611,75 @@ fn a_senders_qlog_says_what_a_capture_of_quic_does_not() {
         let errors = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.code() == Some(2) && out.stdout.is_empty() && errors.contains(says), "{errors}");
     }
+}
+
+/// Segments of one connection, each acknowledged at once, beyond what is read at the beginning of a capture.
+fn many() -> Vec<u8> {
+    let key = FlowKey::new([10, 0, 0, 1].into(), [192, 0, 2, 1].into(), 50_000, 80, Proto::TCP);
+    let mut w = Writer::new(Vec::new()).unwrap();
+    for n in 0..20_000_u32 {
+        let at = Instant::from_nanos(u64::from(n) * 10_000_000);
+        let data =
+            TcpHeader { seq: SeqNum(n * 100), flags: Flags::ACK, payload: 100, ..TcpHeader::default() };
+        let ack =
+            TcpHeader { ack: SeqNum(n * 100 + 100), flags: Flags::ACK, window: 501, ..TcpHeader::default() };
+        w.write(at, &Header { key, tcp: Some(data), ..Header::default() }).unwrap();
+        w.write(at, &Header { key: key.reverse(), tcp: Some(ack), ..Header::default() }).unwrap();
+    }
+    w.into_inner()
+}
+
+#[test]
+fn one_processor_a_pipe_and_a_file_tell_the_same() {
+    let place = Place::new("ahead");
+    let mut bytes = many();
+    // The last frame is cut.
+    bytes.truncate(bytes.len() - 10);
+    let path = place.file("many.pcap", &bytes);
+    let told = |o: &Output, name: &str| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(name, "NAME");
+        (o.status.code(), text(&o.stdout), text(&o.stderr))
+    };
+    let file = told(&diagnose(&[&path]), &path);
+    assert!(file.2.contains("at frame 40000: the file ends inside a frame's bytes"), "{}", file.2);
+
+    let mut child = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args(["diagnose", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    for piece in bytes.chunks(100_001) {
+        pipe.write_all(piece).unwrap();
+    }
+    drop(pipe);
+    let piped = told(&child.wait_with_output().unwrap(), "-:");
+    assert_eq!((piped.0, piped.2.replace("NAME", "NAME:")), (file.0, file.2.clone()));
+
+    // Bound to one processor, the program reads each packet when it is asked for.
+    let bound =
+        Command::new("taskset").args(["1", env!("CARGO_BIN_EXE_narrows"), "diagnose", &path]).output();
+    match bound {
+        Ok(bound) => assert_eq!(told(&bound, &path), file),
+        Err(why) => {
+            narrows_testing::skip_part("one_processor_a_pipe_and_a_file_tell_the_same", "taskset", why)
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_ends_it_while_a_pipe_has_nothing() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args(["diagnose", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(&many()).unwrap();
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
 }

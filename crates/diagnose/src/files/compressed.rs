@@ -6,7 +6,7 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 /// Bytes of a file, expanded if it is in one of these formats; the reader of captures names the others.
-pub(super) fn expanded(file: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+pub(super) fn expanded(file: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     // The reader of captures asks for more at once than this buffer holds, and so reads past it.
     let mut file = BufReader::new(file);
     let mut magic = Vec::new();

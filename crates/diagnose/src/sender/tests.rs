@@ -34,7 +34,7 @@ fn sender(samples: usize) -> Sender {
 
 /// A segment of the only connection, sent as it passes.
 fn seen(ms: u64, tcp: &TcpHeader) -> Seen<'_> {
-    Seen { at: at(ms), frame: ms, tcp, sent: at(ms), ident: None, passing: &NOTHING, connection: 0 }
+    Seen { at: at(ms), frame: ms, tcp, sent: at(ms), ident: None, passing: &NOTHING, passed: [None; 2] }
 }
 
 /// Segment `n` passes.

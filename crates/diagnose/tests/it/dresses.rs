@@ -11,7 +11,7 @@ mod wrap;
 use std::io::{Cursor, Read};
 use std::sync::LazyLock;
 
-use narrows_diagnose::files::Inputs;
+use narrows_diagnose::files::{Inputs, ReadAhead};
 use narrows_diagnose::{Analyzer, AnalyzerLimits, FlowReport};
 use narrows_wire::{Flags, FlowKey, Header, build};
 
@@ -98,20 +98,33 @@ impl Found {
     }
 }
 
+/// Findings about files, the same whether a thread of their own reads them ahead or none does.
 fn diagnose(files: Vec<Vec<u8>>) -> anyhow::Result<Found> {
-    let named =
-        |(n, file): (usize, Vec<u8>)| (format!("file {n}"), Box::new(Cursor::new(file)) as Box<dyn Read>);
-    let mut inputs = Inputs::of(files.into_iter().enumerate().map(named).collect())?;
+    let here = findings(ReadAhead::in_place(opened(files.clone())?));
+    let ahead = findings(ReadAhead::in_thread(opened(files)?));
+    assert_eq!(format!("{here:?}"), format!("{ahead:?}"));
+    Ok(here)
+}
+
+fn opened(files: Vec<Vec<u8>>) -> anyhow::Result<Inputs> {
+    let named = |(n, file): (usize, Vec<u8>)| {
+        (format!("file {n}"), Box::new(Cursor::new(file)) as Box<dyn Read + Send>)
+    };
+    Inputs::of(files.into_iter().enumerate().map(named).collect())
+}
+
+fn findings(mut packets: ReadAhead) -> Found {
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     let mut flows = Vec::new();
-    while let Some(packet) = inputs.next() {
+    while let Some(packet) = packets.next() {
         analyzer.packet(packet.at, packet.frame, &packet.header);
         flows.extend(analyzer.finished());
     }
     analyzer.finish();
     flows.extend(analyzer.finished());
     flows.sort_by_key(|f| f.number);
-    Ok(Found { flows, remarks: inputs.remarks(), instead: inputs.instead() })
+    let inputs = packets.finish();
+    Found { flows, remarks: inputs.remarks(), instead: inputs.instead() }
 }
 
 fn found(file: Vec<u8>) -> Found {
