@@ -41,7 +41,7 @@ pub mod status;
 pub mod top;
 
 /// A rate as text, in the unit that fits.
-#[cfg(any(feature = "box", feature = "diagnose", feature = "research"))]
+#[cfg(any(feature = "box", feature = "diagnose"))]
 fn bits(bps: f64) -> String {
     match bps {
         b if b >= 1e6 => format!("{:.2} Mbit/s", b / 1e6),
