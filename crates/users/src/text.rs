@@ -1,32 +1,109 @@
 //! Text of a file that a spreadsheet, a billing system or a person has written: its encoding, what stands between its
 //! cells, and how it writes numbers.
+//!
+//! Four encodings are told apart. A crate with all of the web's would add a third of a megabyte to a router's program.
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use std::borrow::Cow;
 
 /// Bytes looked at to tell UTF-16 without a mark.
 const LOOK: usize = 256;
 
+/// Characters of the bytes 0x80 to 0x9f in Windows-1252 (WHATWG Encoding Standard, index-windows-1252); every other
+/// byte is the character of its number.
+const WINDOWS_1252: [char; 32] = [
+    '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', //
+    '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', //
+    '\u{90}', '\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', //
+    '\u{2dc}', '\u{2122}', '\u{161}', '\u{203a}', '\u{153}', '\u{9d}', '\u{17e}', '\u{178}',
+];
+
+/// Encoding of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Utf8,
+    Utf16Le,
+    Utf16Be,
+    Windows1252,
+}
+
+impl Encoding {
+    /// Encoding by the mark at a file's beginning, and the length of the mark.
+    fn by_mark(bytes: &[u8]) -> Option<(Self, usize)> {
+        match bytes {
+            [0xef, 0xbb, 0xbf, ..] => Some((Self::Utf8, 3)),
+            [0xff, 0xfe, ..] => Some((Self::Utf16Le, 2)),
+            [0xfe, 0xff, ..] => Some((Self::Utf16Be, 2)),
+            _ => None,
+        }
+    }
+
+    /// Encoding without a mark: letters of ASCII have a zero before or after each in UTF-16.
+    fn by_look(bytes: &[u8]) -> Self {
+        let pairs: Vec<_> = bytes[..bytes.len().min(LOOK)].chunks_exact(2).collect();
+        let zeros = |at: usize| pairs.iter().filter(|pair| pair[at] == 0).count() * 2 > pairs.len();
+        match (zeros(0), zeros(1)) {
+            (true, false) => Self::Utf16Be,
+            (false, true) => Self::Utf16Le,
+            _ => Self::Utf8,
+        }
+    }
+
+    /// Name of the encoding (WHATWG Encoding Standard).
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "UTF-8",
+            Self::Utf16Le => "UTF-16LE",
+            Self::Utf16Be => "UTF-16BE",
+            Self::Windows1252 => "windows-1252",
+        }
+    }
+
+    /// Text of bytes, and whether all of them are characters of the encoding; others become U+FFFD.
+    fn text(self, bytes: &[u8]) -> (String, bool) {
+        let units = |of: fn([u8; 2]) -> u16| {
+            let (pairs, rest) = bytes.as_chunks::<2>();
+            let mut whole = rest.is_empty();
+            let characters = char::decode_utf16(pairs.iter().map(|pair| of(*pair)));
+            let mut text: String = characters
+                .map(|c| {
+                    whole &= c.is_ok();
+                    c.unwrap_or(char::REPLACEMENT_CHARACTER)
+                })
+                .collect();
+            // The half of a character and the half of a unit at the end are one mistake.
+            let half = pairs.last().is_some_and(|pair| (0xd800..0xdc00).contains(&of(*pair)));
+            text.extend((!rest.is_empty() && !half).then_some(char::REPLACEMENT_CHARACTER));
+            (text, whole)
+        };
+        match self {
+            Self::Utf8 => {
+                let text = String::from_utf8_lossy(bytes);
+                let whole = matches!(text, Cow::Borrowed(_));
+                (text.into_owned(), whole)
+            }
+            Self::Utf16Le => units(u16::from_le_bytes),
+            Self::Utf16Be => units(u16::from_be_bytes),
+            Self::Windows1252 => {
+                let character = |byte: &u8| match byte {
+                    0x80..=0x9f => WINDOWS_1252[usize::from(byte - 0x80)],
+                    byte => char::from(*byte),
+                };
+                (bytes.iter().map(character).collect(), true)
+            }
+        }
+    }
+}
+
 /// Decodes a file: by its mark, else as UTF-8, else as UTF-16 where every other byte of its beginning is zero, else as
 /// Windows-1252, in which every byte is a character. Names the encoding.
 pub fn decode(bytes: &[u8]) -> (String, &'static str) {
-    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return (encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned(), encoding.name());
+    if let Some((encoding, mark)) = Encoding::by_mark(bytes) {
+        return (encoding.text(&bytes[mark..]).0, encoding.name());
     }
-    let encoding = utf_16(bytes).unwrap_or(UTF_8);
-    let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
-    let (text, encoding) = text
-        .map_or_else(|| (WINDOWS_1252.decode_without_bom_handling(bytes).0, WINDOWS_1252), |t| (t, encoding));
-    (text.into_owned(), encoding.name())
-}
-
-/// UTF-16 without a mark: letters of ASCII have a zero before or after each.
-fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
-    let pairs: Vec<_> = bytes[..bytes.len().min(LOOK)].chunks_exact(2).collect();
-    let zeros = |at: usize| pairs.iter().filter(|pair| pair[at] == 0).count() * 2 > pairs.len();
-    match (zeros(0), zeros(1)) {
-        (true, false) => Some(UTF_16BE),
-        (false, true) => Some(UTF_16LE),
-        _ => None,
+    let encoding = Encoding::by_look(bytes);
+    match encoding.text(bytes) {
+        (text, true) => (text, encoding.name()),
+        _ => (Encoding::Windows1252.text(bytes).0, Encoding::Windows1252.name()),
     }
 }
 
@@ -139,6 +216,48 @@ mod tests {
         }
         assert_eq!(decode(b"").0, "");
         assert!(is_workbook(b"PK\x03\x04 and so on") && !is_workbook(b"PK,1"));
+    }
+
+    #[test]
+    fn every_encoding_is_as_encoding_rs_has_it() {
+        let theirs = [
+            (Encoding::Utf8, encoding_rs::UTF_8),
+            (Encoding::Utf16Le, encoding_rs::UTF_16LE),
+            (Encoding::Utf16Be, encoding_rs::UTF_16BE),
+            (Encoding::Windows1252, encoding_rs::WINDOWS_1252),
+        ];
+        let mut inputs: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        // Pieces of characters, whole ones, surrogates of both orders, and what belongs to none.
+        let pieces: [&[u8]; 12] = [
+            b"a",
+            "Zo\u{eb}".as_bytes(),
+            "\u{20ac}".as_bytes(),
+            "\u{1f600}".as_bytes(),
+            b"\xe2\x82",
+            b"\xf0\x9f",
+            b"\xed\xa0\x80",
+            b"\xd8\x3d",
+            b"\x3d\xd8",
+            b"\xde\x00",
+            b"\x00\xde",
+            b"\xff\x00",
+        ];
+        for first in pieces {
+            for second in pieces {
+                inputs.extend(pieces.map(|third| [first, second, third].concat()));
+            }
+        }
+        for (ours, theirs) in theirs {
+            assert_eq!(ours.name(), theirs.name());
+            for bytes in &inputs {
+                let (text, failed) = theirs.decode_without_bom_handling(bytes);
+                assert_eq!(ours.text(bytes), (text.into_owned(), !failed), "{ours:?} {bytes:02x?}");
+            }
+        }
+        for bytes in inputs {
+            let theirs = encoding_rs::Encoding::for_bom(&bytes).map(|(e, length)| (e.name(), length));
+            assert_eq!(Encoding::by_mark(&bytes).map(|(e, length)| (e.name(), length)), theirs);
+        }
     }
 
     #[test]
