@@ -115,14 +115,15 @@ fn taq_figure_2() {
 #[test]
 fn taq_figure_3() {
     let sets =
-        cut(&["sweep.traffic.0.flows=[100, 800]", "sweep.each=[0, 2, 10]", "sweep.dephase=[\"30ms\"]"]);
-    judge("taq/fig03-buffers.toml", &sets, &["More buffer", "The more flows"]);
+        cut(&["sweep.traffic.0.flows=[100, 800]", "sweep.each=[0, 1, 2, 5, 10]", "sweep.dephase=[\"30ms\"]"]);
+    let hold = ["... from end to end", "More buffer costs", "The more flows"];
+    judge("taq/fig03-buffers.toml", &sets, &hold);
 }
 
 #[test]
 fn taq_figure_6() {
     let sets = cut(&["sweep.rate=[\"600kbit\"]", "sweep.share=[5000, 10000, 20000, 30000, 40000]"]);
-    judge("taq/fig06-epochs.toml", &sets, &["The more is lost", "In the paper's chain", "... by simulation"]);
+    judge("taq/fig06-epochs.toml", &sets, &["The more is lost", "... by silence alone", "... by simulation"]);
 }
 
 #[test]
@@ -275,8 +276,8 @@ fn class_isolation_figures_4_and_5_and_tahoe() {
     judge("class-isolation/fig04-small-pipe.toml", &short, &["C2a: by less", "C2: isolation"]);
     judge(
         "class-isolation/fig05-buffers.toml",
-        &sets("sweep.b=[0.2, 3]"),
-        &["C3b: in one queue", "C3b: and"],
+        &sets("sweep.b=[0.2, 0.5, 1, 2, 3]"),
+        &["C3b: in one queue what", "C3b: and"],
     );
     judge("class-isolation/tahoe.toml", &sets("sweep.k=[1]"), &["C-T"]);
 }
