@@ -547,7 +547,7 @@ pub struct Datagrams {
     sending: std::thread::JoinHandle<()>,
     receiving: std::thread::JoinHandle<(Vec<u32>, Duration)>,
     count: u32,
-    /// What the boxes on their way wrote.
+    /// Log of the boxes on their way.
     log: PathBuf,
 }
 
