@@ -24,20 +24,20 @@ fn diagnose(mut inputs: ReadAhead) -> Found {
     let mut analyzer = Analyzer::new(AnalyzerLimits::default());
     let mut overall = Overall::new(Duration::from_secs(5), 10);
     let mut quic = QuicAnalyzer::default();
-    while let Some(packet) = inputs.next() {
-        packets += 1;
-        analyzer.packet(packet.at, packet.frame, &packet.header);
-        quic.packet(packet.at, packet.frame, &packet.header);
+    let mut take = |analyzer: &mut Analyzer| {
         for flow in analyzer.finished() {
             stalls += flow.stalls.len();
             overall.add(flow);
         }
+    };
+    while let Some(packet) = inputs.next() {
+        packets += 1;
+        analyzer.packet(packet.at, packet.frame, &packet.header);
+        quic.packet(packet.at, packet.frame, &packet.header);
+        take(&mut analyzer);
     }
     analyzer.finish();
-    for flow in analyzer.finished() {
-        stalls += flow.stalls.len();
-        overall.add(flow);
-    }
+    take(&mut analyzer);
     Found { packets, connections: analyzer.begun(), stalls }
 }
 

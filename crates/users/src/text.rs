@@ -1,7 +1,7 @@
 //! Text of a file that a spreadsheet, a billing system or a person has written: its encoding, what stands between its
 //! cells, and how it writes numbers.
 //!
-//! Four encodings are told apart. A crate with all of the web's would add a third of a megabyte to a router's program.
+//! Four encodings are told apart. A crate with all of the web's added 157 kB to the program of a router with arm64.
 
 use std::borrow::Cow;
 

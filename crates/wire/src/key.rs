@@ -104,6 +104,7 @@ impl FlowKey {
         let b = fold(word(&self.dst, 0) ^ seed.rotate_left(32), word(&self.dst, 8) ^ K1);
         fold(a ^ ports, b ^ seed ^ K2)
     }
+
     /// A hash that both directions of a flow have in common, with a seed as of [`FlowKey::hash`].
     #[must_use]
     pub fn hash_either_way(&self, seed: u64) -> u64 {

@@ -31,53 +31,40 @@ pub const PARTS: [Part; 8] = [
     Part { name: "plan", takes: "seconds", run: plan, read: read::plan },
 ];
 
-/// Captures of a link by their names: hardly a stall, as many as users of a thin link have, and more than anybody has.
-const CAPTURED: [(&str, &str); 3] = [
-    (
-        "calm",
-        r#"name = "calm"
-rate = "200mbit"
-rtt = "40ms"
-duration = "60s"
-discipline = "fifo:1000"
-probes.capture = ["thin", "thin.back"]
+/// Simulated link that is captured both ways.
+struct CapturedLink {
+    name: &'static str,
+    /// Keys of the scenario's head.
+    link: &'static str,
+    /// Keys of the scenario's traffic.
+    traffic: &'static str,
+}
 
-[[traffic]]
-kind = "long"
-flows = 20
-"#,
-    ),
-    (
-        "users",
-        r#"name = "users"
-rate = "2mbit"
-rtt = "100ms"
-duration = "3000s"
-discipline = "fifo:60"
-probes.capture = ["thin", "thin.back"]
-
-[[traffic]]
-kind = "objects"
-users = 20
-connections = 2
-size = "60kB"
-"#,
-    ),
-    (
-        "crowd",
-        r#"name = "crowd"
-rate = "10mbit"
-rtt = "100ms"
-duration = "600s"
-discipline = "fifo:100"
-probes.capture = ["thin", "thin.back"]
-
-[[traffic]]
-kind = "long"
-flows = 300
-"#,
-    ),
+/// Links with hardly a stall, with as many as users of a thin link have, and with more than anybody has.
+const CAPTURED: [CapturedLink; 3] = [
+    CapturedLink {
+        name: "calm",
+        link: "rate = '200mbit'\nrtt = '40ms'\nduration = '60s'\ndiscipline = 'fifo:1000'",
+        traffic: "kind = 'long'\nflows = 20",
+    },
+    CapturedLink {
+        name: "users",
+        link: "rate = '2mbit'\nrtt = '100ms'\nduration = '3000s'\ndiscipline = 'fifo:60'",
+        traffic: "kind = 'objects'\nusers = 20\nconnections = 2\nsize = '60kB'",
+    },
+    CapturedLink {
+        name: "crowd",
+        link: "rate = '10mbit'\nrtt = '100ms'\nduration = '600s'\ndiscipline = 'fifo:100'",
+        traffic: "kind = 'long'\nflows = 300",
+    },
 ];
+
+impl CapturedLink {
+    fn scenario(&self) -> String {
+        let Self { name, link, traffic } = self;
+        format!("name = '{name}'\n{link}\nprobes.capture = ['thin', 'thin.back']\n[[traffic]]\n{traffic}\n")
+    }
+}
 
 /// Runs a program whose standard error is discarded; returns the standard output.
 fn output(command: &mut Command) -> Result<String> {
@@ -136,9 +123,10 @@ fn live_box(_: &Path) -> Result<String> {
 fn diagnose(out: &Path) -> Result<String> {
     let program = narrows()?;
     let mut text = String::new();
-    for (name, scenario) in CAPTURED {
+    for (at, captured) in CAPTURED.iter().enumerate() {
+        let name = captured.name;
         let (file, folder) = (out.join(format!("{name}.toml")), out.join(name));
-        std::fs::write(&file, scenario).with_context(|| format!("writing {}", file.display()))?;
+        std::fs::write(&file, captured.scenario()).with_context(|| format!("writing {}", file.display()))?;
         let seed = ["--quiet", "--seeds", "1", "--out"];
         output(Command::new(&program).arg("sim").arg(&file).args(seed).arg(&folder))?;
         let captures = captures(&folder)?;
@@ -147,7 +135,7 @@ fn diagnose(out: &Path) -> Result<String> {
         let args: Vec<&str> = bench.into_iter().chain(paths.iter().map(AsRef::as_ref)).collect();
         let ours = cargo(&args)?;
         text += &format!("capture {name}\n{ours}");
-        if name == CAPTURED[0].0 {
+        if at == 0 {
             for (peer, args) in
                 [("tcptrace", &["-l", "-n"][..]), ("tshark", &["-n", "-q", "-z", "expert", "-r"][..])]
             {

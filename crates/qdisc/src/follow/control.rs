@@ -233,7 +233,7 @@ impl Control {
 
     /// Whether packets leave and nothing tells of them.
     pub fn is_blind(&self, now: Instant) -> bool {
-        self.is_blind_beside(now, self.oldest())
+        self.is_blind_with(now, self.oldest())
     }
 
     /// Bytes that may be under way while no forecast is made; `None` while nothing is held back.
@@ -252,7 +252,7 @@ impl Control {
 
     /// Whether no packet under way, `oldest` the first of them, will tell, and none has for long: the link cannot bound
     /// what leaves.
-    fn is_blind_beside(&self, now: Instant, oldest: Option<Instant>) -> bool {
+    fn is_blind_with(&self, now: Instant, oldest: Option<Instant>) -> bool {
         oldest.is_none() && (!self.rate.is_measured() || now.since(self.heard_at) > FORGOTTEN)
     }
 
@@ -286,7 +286,7 @@ impl Control {
             self.rate.is_measured() && oldest.is_some() && !self.times.is_silent() && !self.is_draining();
         // To the nearest packet: rounding down would cost half of one on average, which is much of a short path.
         let lacks = (in_flight + bytes / 2) as f64 - self.window;
-        if in_flight == 0 || (lacks <= 0.0 && !forecasts) || self.is_blind_beside(now, oldest) {
+        if in_flight == 0 || (lacks <= 0.0 && !forecasts) || self.is_blind_with(now, oldest) {
             return Room::Now;
         }
         if forecasts {
@@ -307,7 +307,7 @@ impl Control {
         let oldest = self.oldest();
         let room = self.room(now, bytes, oldest);
         let has_room = room == Room::Now || matches!(room, Room::From(at) if at <= now);
-        if self.is_blind_beside(now, oldest) {
+        if self.is_blind_with(now, oldest) {
             self.take_for_gone(now, self.transit.departed);
         } else if !has_room {
             if self.trickles().is_none_or(|trickles| trickles > now) {

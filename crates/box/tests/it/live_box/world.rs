@@ -562,31 +562,20 @@ impl Datagrams {
     /// Where a busy host gave a box no processor, and its log tells that traffic passed by, those that passed may be
     /// ahead of those that waited.
     pub fn complete(self) -> Duration {
-        let count = self.count;
-        let (numbers, longest) = self.arrived();
-        assert_eq!(numbers, (0..count).collect::<Vec<_>>());
-        longest
+        self.all_but(0)
     }
 
-    /// Waits for the last; panics if one is out of order, or more than `lost` are missing. Returns the longest time
-    /// between two.
+    /// Waits for the last as [`Datagrams::complete`] does; panics if more than `lost` are missing.
     pub fn all_but(self, lost: u32) -> Duration {
-        let count = self.count;
-        let (numbers, longest) = self.arrived();
-        assert!(numbers.is_sorted(), "{numbers:?}");
-        let missing: Vec<u32> = (0..count).filter(|n| numbers.binary_search(n).is_err()).collect();
-        assert!(missing.len() as u32 <= lost, "missing: {missing:?}");
-        longest
-    }
-
-    /// Waits for the last. Returns the numbers of those that came, and the longest time between two.
-    fn arrived(self) -> (Vec<u32>, Duration) {
         self.sending.join().unwrap();
         let (mut numbers, longest) = self.receiving.join().unwrap();
         if std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains("traffic passed by it")) {
             numbers.sort_unstable();
         }
-        (numbers, longest)
+        assert!(numbers.is_sorted_by(|a, b| a < b), "out of order: {numbers:?}");
+        let missing: Vec<u32> = (0..self.count).filter(|n| numbers.binary_search(n).is_err()).collect();
+        assert!(missing.len() as u32 <= lost, "missing: {missing:?}");
+        longest
     }
 }
 
