@@ -24,8 +24,9 @@ use super::status::Status;
 
 /// Age up to which a report is given to readers again: making a new one may cost more than a packet.
 const FRESH: Duration = Duration::from_millis(200);
-/// A report younger than this multiple of the time it took to make is given again, so that a full table of flows,
-/// all of which are counted for it, costs the packets at most a hundredth of the time.
+/// A report younger than this multiple of the processor's time it took to make is given again, so that a full table of
+/// flows, all of which are counted for it, costs the packets at most a hundredth of the time. Time for which the process
+/// was stopped meanwhile is no cost, and makes no report stay.
 const SHARE: u32 = 100;
 /// Time that a client waits for the engine, and the box for a client.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -145,12 +146,13 @@ impl StatusPublisher {
         self.wake.write(1).map(drop).map_err(Into::into)
     }
 
-    /// Puts a report on the publisher that was begun then.
-    pub fn publish(&self, status: &Status, begun: Instant) {
+    /// Makes a report and puts it on the publisher.
+    pub fn publish(&self, make: impl FnOnce() -> Status) {
+        let begun = clock::spent();
         // Numbers, strings and maps with string keys: nothing of it can fail to be JSON.
-        let Ok(text) = serde_json::to_string(status) else { return };
-        let made = Instant::now();
-        let fresh = FRESH.max((made - begun) * SHARE);
+        let Ok(text) = serde_json::to_string(&make()) else { return };
+        let cost = Duration::from_nanos(clock::spent().saturating_sub(begun).as_nanos());
+        let (made, fresh) = (Instant::now(), FRESH.max(cost * SHARE));
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Latest { text: text.into(), made, fresh });
         self.published.notify_all();
@@ -308,10 +310,18 @@ mod tests {
     fn what_took_long_is_given_again_for_longer() {
         let publisher = StatusPublisher::new().unwrap();
         let fresh = || publisher.latest.lock().unwrap().as_ref().unwrap().fresh;
-        publisher.publish(&Status::default(), Instant::now());
-        assert!(fresh() >= FRESH);
+        // As where the process is stopped meanwhile.
+        publisher.publish(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            Status::default()
+        });
+        assert!((FRESH..Duration::from_secs(10)).contains(&fresh()), "{:?}", fresh());
         // As with 65 536 flows on a slow processor.
-        publisher.publish(&Status::default(), Instant::now() - Duration::from_millis(30));
+        publisher.publish(|| {
+            let begun = clock::spent();
+            while clock::spent().saturating_sub(begun) < narrows_units::Duration::from_millis(30) {}
+            Status::default()
+        });
         assert!(fresh() >= Duration::from_secs(3));
         assert!(publisher.ask().is_some(), "nobody made another");
         assert!(!publisher.is_wanted());

@@ -111,7 +111,7 @@ pub fn request(bytes: &[u8]) {
     // A socket takes this much without a reader.
     let bytes = &bytes[..bytes.len().min(4096)];
     let publisher = StatusPublisher::new().expect("a descriptor");
-    publisher.publish(&Status::default(), std::time::Instant::now());
+    publisher.publish(Status::default);
     let (mut client, server) = UnixStream::pair().expect("a descriptor");
     client.write_all(bytes).and_then(|()| client.shutdown(std::net::Shutdown::Write)).expect("room");
     // A line that is no text is no request.

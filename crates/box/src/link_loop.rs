@@ -184,9 +184,7 @@ impl<C: Channel> Live<C> {
             self.keep_room(at, tell);
             let step = if self.late.is_some() { Step::default() } else { self.step(at)? };
             if self.publisher.is_wanted() {
-                let begun = std::time::Instant::now();
-                let status = self.status(at);
-                self.publisher.publish(&status, begun);
+                Arc::clone(&self.publisher).publish(|| self.status(at));
             }
             self.hear_rates(tell)?;
             self.hear_circuits(tell);

@@ -263,7 +263,7 @@ impl Process<'_> {
             if publisher.is_wanted()
                 && let Some(status) = self.status()
             {
-                publisher.publish(&status, Instant::now());
+                publisher.publish(|| status);
             }
             if let Some(asked) = publisher.asked()
                 && let Some(successor) = self.yield_to(asked, publisher, tell)
