@@ -25,8 +25,8 @@ use super::status::Status;
 /// Age up to which a report is given to readers again: making a new one may cost more than a packet.
 const FRESH: Duration = Duration::from_millis(200);
 /// A report younger than this multiple of the processor's time it took to make is given again, so that a full table of
-/// flows, all of which are counted for it, costs the packets at most a hundredth of the time. Time for which the process
-/// was stopped meanwhile is no cost, and makes no report stay.
+/// flows, all of which are counted for it, costs the packets at most a hundredth of the time. Time for which the
+/// process was stopped meanwhile is no cost, and makes no report stay.
 const SHARE: u32 = 100;
 /// Time that a client waits for the engine, and the box for a client.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{Netlink, Request, Then};
 use super::{CHAIN_PREFIX, Rules};
 
-/// Place of our chains in their hooks. The last that has a name is connection tracking's helpers, at 300.
+/// Place of the first of our chains in their hooks. The last that has a name is connection tracking's helpers, at 300.
 const PRIORITY: u32 = 1000;
 /// Length of an interface's name in bytes, with the zero at the end (IFNAMSIZ).
 const NAME: usize = 16;
@@ -80,7 +80,11 @@ impl Queueing {
     /// # Errors
     /// If the kernel refuses; then all is as it was.
     pub fn put_in(self, rules: &Rules) -> anyhow::Result<()> {
-        let done = || Netlink::open()?.transact(installation(rules, self), Then::Commit);
+        let done = || {
+            let netlink = Netlink::open()?;
+            let priority = priority(&table(&rules.chain()), &base_chains(&netlink)?);
+            netlink.transact(installation(rules, self, priority), Then::Commit)
+        };
         done().with_context(|| format!("nf_tables refused table {}", table(&rules.chain())))
     }
 
@@ -194,29 +198,66 @@ pub fn has_mangle() -> bool {
 
 /// Base chains, of whatever table, that drop what is forwarded unless a rule accepts it.
 pub fn dropping() -> Vec<String> {
-    let message = NfTablesMessage::GetChain(ChainMessage { attributes: Vec::new() });
-    let all = Netlink::open()
-        .and_then(|netlink| netlink.list(&Request { family: Family::Unspec, message, flags: 0 }))
-        .unwrap_or_default();
-    let dropping = |(family, message)| {
+    let all = Netlink::open().and_then(|netlink| base_chains(&netlink)).unwrap_or_default();
+    let dropping = all.into_iter().filter(|chain| {
+        let shown = [Family::IPv4, Family::IPv6, Family::Inet].contains(&chain.family);
+        shown && chain.forwards && chain.drops
+    });
+    dropping.map(|chain| format!("chain {} of table {} (nftables)", chain.name, chain.table)).collect()
+}
+
+/// Chain that is in a hook of the kernel, of whatever table.
+struct BaseChain {
+    family: Family,
+    table: String,
+    name: String,
+    /// Whether the hook is that of packets which are forwarded.
+    forwards: bool,
+    /// Whether the chain drops what no rule of it accepts.
+    drops: bool,
+    /// Place in the hook: lower numbers are first.
+    priority: u32,
+}
+
+impl BaseChain {
+    /// Reads the kernel's answer; `None` if it is no chain, or one without a hook.
+    fn of((family, message): (Family, NfTablesMessage)) -> Option<Self> {
         let NfTablesMessage::NewChain(chain) = message else { return None };
-        let (mut table, mut name, mut forwards, mut drops) = (None, None, false, false);
+        let (mut table, mut name, mut hook, mut drops) = (None, None, None, false);
         for attribute in chain.attributes {
             match attribute {
                 ChainAttribute::Table(text) => table = Some(text),
                 ChainAttribute::Name(text) => name = Some(text),
                 ChainAttribute::Policy(policy) => drops = policy == libc::NF_DROP as u32,
-                ChainAttribute::Hook(parts) => {
-                    forwards = parts.contains(&Hook::Number(InetHookNumber::Forward.into()));
-                }
+                ChainAttribute::Hook(parts) => hook = Some(parts),
                 _ => {}
             }
         }
-        let shown = [Family::IPv4, Family::IPv6, Family::Inet].contains(&family);
-        let place = || Some(format!("chain {} of table {} (nftables)", name?, table?));
-        (shown && forwards && drops).then(place).flatten()
-    };
-    all.into_iter().filter_map(dropping).collect()
+        let hook = hook?;
+        let forwards = hook.contains(&Hook::Number(InetHookNumber::Forward.into()));
+        let priority = hook.iter().find_map(|part| match part {
+            Hook::Priority(priority) => Some(*priority),
+            _ => None,
+        });
+        Some(Self { family, table: table?, name: name?, forwards, drops, priority: priority? })
+    }
+}
+
+/// All chains that are in a hook.
+fn base_chains(netlink: &Netlink) -> io::Result<Vec<BaseChain>> {
+    let message = NfTablesMessage::GetChain(ChainMessage { attributes: Vec::new() });
+    let all = netlink.list(&Request { family: Family::Unspec, message, flags: 0 })?;
+    Ok(all.into_iter().filter_map(BaseChain::of).collect())
+}
+
+/// Priority of the chains of our table `name`: the one they have, or a higher one than all other tables of ours. The
+/// kernel finds the way of a waiting packet by the number of chains before (`hook_index` of `struct nf_queue_entry`),
+/// and puts a new chain before those of the same priority: each packet that waits would be queued a second time.
+fn priority(name: &str, chains: &[BaseChain]) -> u32 {
+    let prefix = table(CHAIN_PREFIX);
+    let ours = || chains.iter().filter(|chain| chain.table.starts_with(&prefix));
+    let own = ours().find(|chain| chain.table == name).map(|chain| chain.priority);
+    own.or_else(|| Some(ours().map(|chain| chain.priority).max()? + 1)).unwrap_or(PRIORITY)
 }
 
 /// Whether all rules stand in their chains.
@@ -379,10 +420,10 @@ fn emptying(family: Family, table: String, chain: String) -> Request {
 
 /// The changes that leave these rules standing and no others, whatever was in their table before: what is not there is
 /// made, what is stays in its hook.
-fn installation(rules: &Rules, queueing: Queueing) -> Vec<Request> {
+fn installation(rules: &Rules, queueing: Queueing, priority: u32) -> Vec<Request> {
     changes(rules, queueing, |hook| {
         vec![
-            ChainAttribute::Hook(vec![Hook::Number(HookNumber::Inet(hook)), Hook::Priority(PRIORITY)]),
+            ChainAttribute::Hook(vec![Hook::Number(HookNumber::Inet(hook)), Hook::Priority(priority)]),
             ChainAttribute::Type("filter".to_owned()),
         ]
     })
@@ -447,6 +488,22 @@ mod tests {
             &[6, 0, 3, 0, 0, 1, 0, 0],
         ];
         assert_eq!(bytes(Queueing::Statement.expression(40)), expected.concat());
+    }
+
+    #[test]
+    fn a_table_keeps_its_place_and_a_new_one_comes_behind_ours() {
+        let chain = |table: &str, priority| BaseChain {
+            family: Family::Inet,
+            table: table.to_owned(),
+            name: "forward".to_owned(),
+            forwards: true,
+            drops: false,
+            priority,
+        };
+        let chains = [chain("narrows-40", 1000), chain("narrows-42", 1004), chain("filter", 5000)];
+        let of = |name: &str| priority(name, &chains);
+        assert_eq!((of("narrows-40"), of("narrows-42"), of("narrows-4")), (1000, 1004, 1005));
+        assert_eq!(priority("narrows-40", &chains[2..]), 1000);
     }
 
     #[test]
