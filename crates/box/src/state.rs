@@ -243,7 +243,8 @@ impl Claim {
         // All of it is undone now; what it says no longer matters.
         let _ = self.written();
         let dir = self.path.parent().unwrap_or(Path::new("/")).to_owned();
-        let others: Vec<_> = living(&dir)?.into_iter().filter(|t| t.pid != self.changes.pid).collect();
+        // Other links of this process count too: what waits for them is in queues of the kernel.
+        let others = living_but(&dir, Some(&self.path))?;
         let (_, mut failed) = self.changes.undo(&others, tools);
         // The last one takes away what others had to leave.
         if self.changes.chain.is_some() && !are_queued(&others) {
@@ -407,8 +408,14 @@ fn is_held(path: &Path) -> bool {
 /// # Errors
 /// If the namespace cannot be told.
 pub fn living(dir: &Path) -> anyhow::Result<Vec<Changes>> {
+    living_but(dir, None)
+}
+
+/// Notes of the boxes living in this network namespace, but for the one in this state file.
+fn living_but(dir: &Path, own: Option<&Path>) -> anyhow::Result<Vec<Changes>> {
     let mut living = Vec::new();
-    for (path, changes) in files(dir)?.into_iter().filter(|(path, _)| is_held(path)) {
+    let others = files(dir)?.into_iter().filter(|(path, _)| Some(path.as_path()) != own);
+    for (path, changes) in others.filter(|(path, _)| is_held(path)) {
         living.extend(changes.and_then(|changes| settled(&path, changes)));
     }
     Ok(living)
