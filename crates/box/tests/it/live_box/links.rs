@@ -119,7 +119,10 @@ fn another(world: &World) -> Unheard {
         .arg("--state-dir")
         .arg(world.dir.join("elsewhere"));
     let other = Unheard::spawn(&mut other);
-    while !world.rules().to_lowercase().contains("narrows-60") {
+    let leads_there = |line: &str| {
+        line.to_lowercase().contains("queue") && line.split_whitespace().any(|word| word == "60")
+    };
+    while !world.rules().lines().any(leads_there) {
         std::thread::sleep(Duration::from_millis(20));
     }
     other
