@@ -39,23 +39,33 @@ class Diagnosis:
         return views.diagnosis_html(self)
 
 
-def diagnose(*captures: str | os.PathLike[str], over_s: float = 5.0, worst: int = 10) -> Diagnosis:
+def diagnose(
+    *captures: str | os.PathLike[str],
+    qlog: Sequence[str | os.PathLike[str]] = (),
+    over_s: float = 5.0,
+    worst: int = 10,
+) -> Diagnosis:
     """Says who stalls in captures (pcap or pcapng, also in gzip or zstd), and why.
 
     Several captures are put together by their times, as one of each direction.
 
     Args:
         captures: Paths.
+        qlog: Paths of logs that ends of QUIC connections kept (qlog 0.3, 0.4 and drafts, as JSON or JSON-SEQ): each
+            tells why its end was silent.
         over_s: From which length on a stall is long.
         worst: Connections that the page shows.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file is no capture, or has no TCP and no QUIC in it.
+        ValueError: a file is no capture, or has no TCP and no QUIC in it; a log is no qlog.
     """
     if not captures:
         raise ValueError("diagnose: expected the path of a capture")
-    told = _native.diagnose([os.fspath(path) for path in captures], over_s, worst)
+    if isinstance(qlog, (str, bytes, os.PathLike)):
+        raise ValueError(f"diagnose: qlog = {qlog!r}: expected a list of paths")
+    paths, logs = ([os.fspath(path) for path in files] for files in (captures, qlog))
+    told = _native.diagnose(paths, logs, over_s, worst)
     return Diagnosis(
         flows=told["flows"],
         stalls=told["stalls"],

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use narrows_cli::diagnose::{WhatIfQuestion, columns};
+use narrows_cli::diagnose::{Logs, WhatIfQuestion, columns};
 use narrows_diagnose::files::{Inputs, ReadAhead};
 use narrows_diagnose::{Analyzer, AnalyzerLimits, Overall, QuicAnalyzer, Tables, page, quic_page};
 use narrows_units::Duration;
@@ -21,8 +21,10 @@ struct Found {
     remarks: Vec<String>,
 }
 
-fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Found> {
-    let mut packets = ReadAhead::new(Inputs::open(captures)?);
+fn find(captures: &[PathBuf], qlog: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Found> {
+    let (logs, inputs) = (Logs::read(qlog)?, Inputs::open(captures)?);
+    let origin = inputs.origin;
+    let mut packets = ReadAhead::new(inputs);
     let (mut analyzer, mut quic) = (Analyzer::new(AnalyzerLimits::default()), QuicAnalyzer::default());
     let (mut tables, mut overall) = (Tables::default(), Overall::new(over, worst));
     let mut take = |analyzer: &mut Analyzer| {
@@ -39,7 +41,7 @@ fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Fo
     analyzer.finish();
     take(&mut analyzer);
     overall.finish();
-    let quic = quic.finish();
+    let (quic, of_logs) = logs.judge(quic, origin);
     let name = captures.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(
         analyzer.begun() > 0 || !quic.is_empty(),
@@ -50,7 +52,7 @@ fn find(captures: &[PathBuf], over: Duration, worst: usize) -> anyhow::Result<Fo
         page: page(&name, &overall) + &quic_page(&quic, worst),
         overall: serde_json::to_string(&overall)?,
         quic: serde_json::to_string(&quic)?,
-        remarks: packets.finish().remarks(),
+        remarks: packets.finish().remarks().into_iter().chain(of_logs).collect(),
     })
 }
 
@@ -64,6 +66,7 @@ fn table(table: narrows_diagnose::ColumnTable) -> PyResult<Table> {
 pub(crate) fn diagnose(
     py: Python<'_>,
     captures: Vec<PathBuf>,
+    qlog: Vec<PathBuf>,
     over_s: f64,
     worst: usize,
 ) -> PyResult<Bound<'_, PyDict>> {
@@ -71,7 +74,7 @@ pub(crate) fn diagnose(
         return Err(PyValueError::new_err(format!("over_s = {over_s}: expected seconds, as 5 or 0.5")));
     }
     let over = Duration::from_nanos((over_s * 1e9) as u64);
-    let found = py.detach(|| find(&captures, over, worst)).map_err(refused)?;
+    let found = py.detach(|| find(&captures, &qlog, over, worst)).map_err(refused)?;
     let told = PyDict::new(py);
     told.set_item("flows", table(found.tables.flows)?)?;
     told.set_item("stalls", table(found.tables.stalls)?)?;

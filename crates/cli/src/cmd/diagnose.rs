@@ -25,7 +25,7 @@ use extras::Extras;
 #[cfg(feature = "research")]
 pub use extras::columns;
 use json::Stream;
-use qlog::Logs;
+pub use qlog::Logs;
 
 use crate::{FAILURE, SUCCESS};
 
@@ -108,7 +108,7 @@ impl<'a> Output<'a> {
             name: captures.join(", "),
             overall: Overall::new(over, args.worst),
             quic: QuicAnalyzer::default(),
-            logs: Logs::read(&args.qlog)?,
+            logs: Logs::read(&args.qlog).context("--qlog")?,
             origin,
             extras: Extras::new(&args.extras, args.flow)?,
             json: args.json.then(|| Stream::new(io::stdout().lock(), captures, origin)),

@@ -16,18 +16,21 @@ pub struct Logs {
 
 impl Logs {
     /// Reads the logs of `files`.
+    ///
+    /// # Errors
+    /// Names a file that cannot be read, or that has no event of qlog in it.
     pub fn read(files: &[PathBuf]) -> anyhow::Result<Self> {
         let mut all = Self::default();
         for file in files {
             let name = file.display();
-            let opened = File::open(file)
-                .with_context(|| format!("--qlog {name}: cannot be read; expected a qlog"))?;
+            let opened =
+                File::open(file).with_context(|| format!("{name}: cannot be read; expected a qlog"))?;
             let QlogFile { logs, events, unread, first_unread, left_out } =
                 QlogFile::read(BufReader::new(opened));
             let first = first_unread.unwrap_or_default();
             if events == 0 {
                 bail!(
-                    "--qlog {name}: no event of qlog in it ({first}); expected JSON or JSON-SEQ, as .qlog or .sqlog"
+                    "{name}: no event of qlog in it ({first}); expected JSON or JSON-SEQ, as .qlog or .sqlog"
                 );
             }
             if unread > 0 {
@@ -45,7 +48,9 @@ impl Logs {
         Ok(all)
     }
 
-    /// Judges all QUIC connections with what the logs say; gives what is to be said of files and logs.
+    /// Judges all QUIC connections with what the logs say; gives what is to be said of files and logs. `origin` is the
+    /// time at which the capture begins, in nanoseconds since 1970, where its packets have one.
+    #[must_use]
     pub fn judge(self, quic: QuicAnalyzer, origin: Option<i128>) -> (Vec<QuicReport>, Vec<String>) {
         let Self { logs, mut remarks } = self;
         let (reports, without) = quic.finish_with(&logs, origin);
