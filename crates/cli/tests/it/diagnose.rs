@@ -671,8 +671,9 @@ fn one_processor_a_pipe_and_a_file_tell_the_same() {
 
 #[test]
 fn an_interrupt_ends_it_while_a_pipe_has_nothing() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_narrows"))
-        .args(["diagnose", "-"])
+    // Whoever runs the tests in the background of a script has them ignore interrupts, and what they start.
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_narrows"), "diagnose", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
