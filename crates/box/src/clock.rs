@@ -1,6 +1,8 @@
 //! Clocks of the box.
 
-use narrows_units::{Duration, Instant};
+use std::time::Duration;
+
+use narrows_units::Instant;
 use nix::sys::time::TimeValLike as _;
 use nix::time::{ClockId, clock_gettime};
 
@@ -14,6 +16,5 @@ pub fn now() -> Instant {
 /// Processor time of the calling thread: it stands still while the thread is stopped or others have the processor.
 pub fn spent() -> Duration {
     // CLOCK_THREAD_CPUTIME_ID exists on every Linux (clock_gettime(2)), and counts from the thread's start.
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
-        .map_or(Duration::ZERO, |t| Duration::from_nanos(t.num_nanoseconds().unsigned_abs()))
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

@@ -24,7 +24,7 @@ use super::status::Status;
 
 /// Age up to which a report is given to readers again: making a new one may cost more than a packet.
 const FRESH: Duration = Duration::from_millis(200);
-/// A report younger than this multiple of the processor's time it took to make is given again, so that a full table of
+/// A report younger than this multiple of the processor time it took to make is given again, so that a full table of
 /// flows, all of which are counted for it, costs the packets at most a hundredth of the time. Time for which the
 /// process was stopped meanwhile is no cost, and makes no report stay.
 const SHARE: u32 = 100;
@@ -151,7 +151,7 @@ impl StatusPublisher {
         let begun = clock::spent();
         // Numbers, strings and maps with string keys: nothing of it can fail to be JSON.
         let Ok(text) = serde_json::to_string(&make()) else { return };
-        let cost = Duration::from_nanos(clock::spent().saturating_sub(begun).as_nanos());
+        let cost = clock::spent().saturating_sub(begun);
         let (made, fresh) = (Instant::now(), FRESH.max(cost * SHARE));
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Latest { text: text.into(), made, fresh });
@@ -319,7 +319,7 @@ mod tests {
         // As with 65 536 flows on a slow processor.
         publisher.publish(|| {
             let begun = clock::spent();
-            while clock::spent().saturating_sub(begun) < narrows_units::Duration::from_millis(30) {}
+            while clock::spent().saturating_sub(begun) < Duration::from_millis(30) {}
             Status::default()
         });
         assert!(fresh() >= Duration::from_secs(3));

@@ -25,7 +25,7 @@ use super::netlink::{Netlink, Request, Then};
 use super::{CHAIN_PREFIX, Rules};
 
 /// Place of the first of our chains in their hooks. The last that has a name is connection tracking's helpers, at 300.
-const PRIORITY: u32 = 1000;
+const PRIORITY: i32 = 1000;
 /// Length of an interface's name in bytes, with the zero at the end (IFNAMSIZ).
 const NAME: usize = 16;
 /// Type of the comment in user data (libnftnl/udata.h): the first of a table's.
@@ -123,6 +123,11 @@ pub fn table(chain: &str) -> String {
     chain.to_lowercase()
 }
 
+/// Whether a table is one of ours, by its name.
+fn is_ours(name: &str) -> bool {
+    name.starts_with(&table(CHAIN_PREFIX))
+}
+
 /// The sets of chains that our tables have, of each family. The names of these tables are ours, so nobody else's rules
 /// need be read.
 const PLACES: [(Family, &[&str]); 3] = [
@@ -180,9 +185,9 @@ pub fn remove(chain: &str) -> anyhow::Result<bool> {
 /// # Errors
 /// If nf_tables cannot be asked.
 pub fn our_chains(with_rules: bool) -> io::Result<Vec<String>> {
-    let (prefix, netlink) = (table(CHAIN_PREFIX), Netlink::open()?);
+    let netlink = Netlink::open()?;
     let mut names = BTreeSet::new();
-    for (family, name) in tables(&netlink)?.into_iter().filter(|(_, name)| name.starts_with(&prefix)) {
+    for (family, name) in tables(&netlink)?.into_iter().filter(|(_, name)| is_ours(name)) {
         if !with_rules || !rules(&netlink, family, &name)?.is_empty() {
             names.insert(name.to_uppercase());
         }
@@ -216,7 +221,7 @@ struct BaseChain {
     /// Whether the chain drops what no rule of it accepts.
     drops: bool,
     /// Place in the hook: lower numbers are first.
-    priority: u32,
+    priority: i32,
 }
 
 impl BaseChain {
@@ -236,7 +241,7 @@ impl BaseChain {
         let hook = hook?;
         let forwards = hook.contains(&Hook::Number(InetHookNumber::Forward.into()));
         let priority = hook.iter().find_map(|part| match part {
-            Hook::Priority(priority) => Some(*priority),
+            Hook::Priority(priority) => Some(priority.cast_signed()),
             _ => None,
         });
         Some(Self { family, table: table?, name: name?, forwards, drops, priority: priority? })
@@ -253,11 +258,12 @@ fn base_chains(netlink: &Netlink) -> io::Result<Vec<BaseChain>> {
 /// Priority of the chains of our table `name`: the one they have, or a higher one than all other tables of ours. The
 /// kernel finds the way of a waiting packet by the number of chains before (`hook_index` of `struct nf_queue_entry`),
 /// and puts a new chain before those of the same priority: each packet that waits would be queued a second time.
-fn priority(name: &str, chains: &[BaseChain]) -> u32 {
-    let prefix = table(CHAIN_PREFIX);
-    let ours = || chains.iter().filter(|chain| chain.table.starts_with(&prefix));
-    let own = ours().find(|chain| chain.table == name).map(|chain| chain.priority);
-    own.or_else(|| Some(ours().map(|chain| chain.priority).max()? + 1)).unwrap_or(PRIORITY)
+fn priority(name: &str, chains: &[BaseChain]) -> i32 {
+    if let Some(own) = chains.iter().find(|chain| chain.table == name) {
+        return own.priority;
+    }
+    let ours = chains.iter().filter(|chain| is_ours(&chain.table));
+    ours.map(|chain| chain.priority.saturating_add(1)).fold(PRIORITY, i32::max)
 }
 
 /// Whether all rules stand in their chains.
@@ -420,10 +426,13 @@ fn emptying(family: Family, table: String, chain: String) -> Request {
 
 /// The changes that leave these rules standing and no others, whatever was in their table before: what is not there is
 /// made, what is stays in its hook.
-fn installation(rules: &Rules, queueing: Queueing, priority: u32) -> Vec<Request> {
+fn installation(rules: &Rules, queueing: Queueing, priority: i32) -> Vec<Request> {
     changes(rules, queueing, |hook| {
         vec![
-            ChainAttribute::Hook(vec![Hook::Number(HookNumber::Inet(hook)), Hook::Priority(priority)]),
+            ChainAttribute::Hook(vec![
+                Hook::Number(HookNumber::Inet(hook)),
+                Hook::Priority(priority.cast_unsigned()),
+            ]),
             ChainAttribute::Type("filter".to_owned()),
         ]
     })
@@ -504,6 +513,9 @@ mod tests {
         let of = |name: &str| priority(name, &chains);
         assert_eq!((of("narrows-40"), of("narrows-42"), of("narrows-4")), (1000, 1004, 1005));
         assert_eq!(priority("narrows-40", &chains[2..]), 1000);
+        // Somebody else's table with a name like ours.
+        assert_eq!(priority("narrows-40", &[chain("narrows-raw", -300)]), 1000);
+        assert_eq!(priority("narrows-40", &[chain("narrows-last", i32::MAX)]), i32::MAX);
     }
 
     #[test]

@@ -361,7 +361,7 @@ fn a_link_is_added_and_one_taken_away_and_one_changed_while_another_goes_over() 
     let Some(mut world) = World::try_new(Kind::Routed).map(with_two) else { return };
     world.connect_user(3, "lan3");
     let untouched = world.rules();
-    // More comes than goes to the north, so that some hundred datagrams wait whenever another link stops.
+    // More comes than goes to the north, so that some hundred datagrams wait whenever another link begins or stops.
     let both = deep(&two("1200kbit", "4mbit"));
     let table = |name: &str, lan: &str, more: &str| {
         format!("[[link]]\nname = '{name}'\nlan = '{lan}'\ndown = '4mbit'\n{more}")
@@ -392,7 +392,7 @@ fn a_link_is_added_and_one_taken_away_and_one_changed_while_another_goes_over() 
         running = after;
     }
     // Had the chains of a link that is taken away left their hooks, all that waited would be lost
-    // (nf_queue_nf_hook_drop).
+    // (nf_queue_nf_hook_drop); had those of a new one come before, all would be queued twice, and out of order.
     let gap = datagrams.complete();
     println!(
         "links added, taken away, changed: the other's datagrams came, longest gap {} ms",
