@@ -206,11 +206,12 @@ impl Arrivals {
         std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, bytes: usize) {
+    /// Notes that so many bytes came `at` this instant.
+    pub(super) fn note(&self, at: Instant, bytes: usize) {
         let noted = || self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         match &self.ear {
-            None => noted().push((Instant::now(), bytes)),
-            Some(ear) if ear.listens.load(Ordering::Relaxed) => (ear.hear)(Instant::now()),
+            None => noted().push((at, bytes)),
+            Some(ear) if ear.listens.load(Ordering::Relaxed) => (ear.hear)(at),
             Some(_) => {}
         }
     }
@@ -232,7 +233,7 @@ impl AsyncRead for Socket {
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let came = buffer.filled().len() - before;
         if came > 0 {
-            self.arrivals.note(came);
+            self.arrivals.note(Instant::now(), came);
         }
         polled
     }

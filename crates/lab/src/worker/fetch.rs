@@ -38,16 +38,14 @@ pub(super) async fn objects(run: Arc<Run>, who: Who, think: f64, size: Size, mut
         let fetch = fetch(&run, transport, &mut life, &mut object, &mut gap);
         let whole = tokio::time::timeout_at(run.end, fetch).await;
         object.end = run.now();
-        gap.catch_up(&run, &mut object);
-        run.patience.end(visitor, object_end(&run));
-        match whole {
-            Ok(()) if !object.broken => {
-                object.done = Some(object.end);
-                run.objects.fetch_add(1, Ordering::Relaxed);
-            }
-            // An object that is cut off counts with the stall it had.
-            _ => gap.note(&mut object, object_end(&run)),
+        if whole.is_ok() && !object.broken {
+            gap.catch_up(&run, &mut object);
+            object.done = Some(object.end);
+            run.objects.fetch_add(1, Ordering::Relaxed);
+        } else {
+            gap.cut_off(&run, &mut life, &mut object);
         }
+        run.patience.end(visitor, object_end(&run));
         life.objects.push(object);
         if most.is_some_and(|most| life.objects.len() >= most as usize) {
             break;
@@ -93,6 +91,15 @@ impl Gap {
         }
         came
     }
+
+    /// Counts what an object that is cut off had: its stall up to now, and what came of a record of TLS that will
+    /// never be handed on.
+    fn cut_off(&mut self, run: &Run, life: &mut Life, object: &mut ObjectRecord) {
+        for arrival in self.catch_up(run, object) {
+            count(run, life, object, &arrival);
+        }
+        self.note(object, object_end(run));
+    }
 }
 
 /// Bytes that came over a socket at one instant.
@@ -114,6 +121,12 @@ fn when_they_came(came: &[Arrival], n: usize, now: f64) -> Vec<Arrival> {
     let rest = n - spread.iter().map(|arrival| arrival.bytes).sum::<usize>();
     spread.push(Arrival { at: last.at, bytes: rest });
     spread
+}
+
+/// Counts bytes of an object when they came.
+fn count(run: &Run, life: &mut Life, object: &mut ObjectRecord, arrival: &Arrival) {
+    life.receive(run, arrival.at, arrival.bytes);
+    object.got = object.got.saturating_add(arrival.bytes as u32);
 }
 
 /// Fetches one object, trying until a connection stands.
@@ -180,9 +193,8 @@ async fn receive(
             gap.note(object, now);
             run.patience.arrival(object.visitor, now);
             for arrival in when_they_came(&came, n, now) {
-                life.receive(run, arrival.at, arrival.bytes);
+                count(run, life, object, &arrival);
             }
-            object.got = object.got.saturating_add(n as u32);
         }
     }
     Reply::Whole
@@ -201,6 +213,10 @@ fn retry_after(head: &[u8]) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
+    use super::super::load::ClientSpec;
+    use super::super::secure::QuicSettings;
     use super::*;
 
     #[test]
@@ -229,6 +245,39 @@ mod tests {
         assert_eq!(spread(&[(1.0, 1), (2.0, 1), (3.0, 1)], 10), [(1.0, 3), (2.0, 3), (3.0, 4)]);
         // In the clear and over QUIC bytes come when they are read.
         assert_eq!(spread(&[], 7), [(9.0, 7)]);
+    }
+
+    #[test]
+    fn what_came_of_a_record_that_is_cut_off_counts() {
+        let begin = Instant::now();
+        let spec = ClientSpec {
+            server: ([127, 0, 0, 1], 1).into(),
+            congestion_control: "cubic".to_owned(),
+            window_scales: Vec::new(),
+            quic: QuicSettings::default(),
+            seed: 1,
+            duration: 10.0,
+            warmup: 0.0,
+            jitter: 0.0,
+            rtt: 0.1,
+            mtu: 1500,
+            overhead: 0,
+            browser: None,
+            traffic: Vec::new(),
+            calls: Vec::new(),
+        };
+        let run = Run::new(spec, begin).unwrap();
+        let visitor = run.patience.add(0);
+        let mut object = ObjectRecord { visitor, connected: Some(1.0), ..ObjectRecord::default() };
+        let mut gap = Gap { last: 0.0, connected: 1.0, arrivals: Arrivals::default() };
+        // 900 bytes of the handshake at 0.5 s; 1400 of a record at 3 s and at 8 s, whose end never comes.
+        for (secs, bytes) in [(0.5, 900), (3.0, 1400), (8.0, 1400)] {
+            gap.arrivals.note(begin + Duration::from_secs_f64(secs), bytes);
+        }
+        let mut life = Life::default();
+        gap.cut_off(&run, &mut life, &mut object);
+        assert_eq!(life.bins, [0, 0, 0, 1400, 0, 0, 0, 0, 1400]);
+        assert_eq!((object.got, object.stall), (2800, 5.0));
     }
 
     #[test]
