@@ -87,6 +87,8 @@ pub struct DefaultMode<P> {
     coming: Coming,
     loss: LossWindow,
     counters: Counters,
+    /// Whether the next packet of the other direction has to wait on its way.
+    behind_others: bool,
 }
 
 /// A size as a credit or debt.
@@ -172,6 +174,7 @@ impl<P: Packet> DefaultMode<P> {
             coming: Coming::default(),
             loss: LossWindow::new(common.w_loss),
             counters: Counters::default(),
+            behind_others: false,
         }
     }
 
@@ -404,7 +407,7 @@ impl<P: Packet> DefaultMode<P> {
         let max_seq = self.queues.flow(id).max_seq();
         let state = self.queues.state_mut(id);
         let waiting = state.waiting();
-        state.clamp.note_departure(end, payload > 0, waiting, max_seq);
+        state.clamp.note_departure(end, payload, waiting, max_seq);
         if payload > 0 && leaving.new_data {
             state.departures.note(seq, end, told, leaving.came, Micros::at(now));
             self.counters.goodput_bytes += Bytes(u64::from(payload));
@@ -413,6 +416,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Shows a packet of the other direction to the flow it answers, and clamps its window.
     fn pass_back(&mut self, now: Instant, mut packet: P, verdicts: &mut Verdicts<P>) -> P {
+        let late = core::mem::take(&mut self.behind_others);
         if let Some(refused) = packet.header().refused() {
             self.refused(now, &refused, verdicts);
         }
@@ -439,7 +443,7 @@ impl<P: Packet> DefaultMode<P> {
             }
             // A segment within a tunnel cannot be changed, so its window stays.
             if !packet.header().key.is_in_tunnel()
-                && let Some(window) = self.clamped_window(id, &tcp)
+                && let Some(window) = self.clamped_window(id, &tcp, late)
                 && packet.set_window(window)
             {
                 self.counters.clamped += 1;
@@ -464,8 +468,9 @@ impl<P: Packet> DefaultMode<P> {
         oldest.is_some_and(|tcp| rst.seq - tcp.ack < RESET_REACH)
     }
 
-    /// The window that an acknowledgment is to tell, if another than it tells.
-    fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader) -> Option<u16> {
+    /// The window that an acknowledgment is to tell, if another than it tells. The acknowledgment is `late` if it has to
+    /// wait here.
+    fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader, late: bool) -> Option<u16> {
         let unscaled = tcp.flags.0 & (Flags::SYN.0 | Flags::RST.0) != 0;
         if !self.config.window_clamp || unscaled {
             return None;
@@ -476,7 +481,7 @@ impl<P: Packet> DefaultMode<P> {
         // Without the far side's round trip nobody can say how much must be under way.
         flow.sender_rtt()?;
         let (segments, max_seq) = (self.in_flight(id), flow.max_seq());
-        self.queues.state_mut(id).clamp.window(tcp, scale, segments, max_seq)
+        self.queues.state_mut(id).clamp.window(tcp, scale, segments, max_seq, late)
     }
 
     /// Whether new pools have to wait: a round of one full packet for each pool that is served takes longer than a
@@ -565,6 +570,7 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     }
 
     fn behind_others(&mut self) {
+        self.behind_others = true;
         self.queues.tracker_mut().behind_others();
     }
 

@@ -43,8 +43,7 @@ const FIRST: u32 = 2;
 pub struct WindowClamp {
     /// The largest payload seen; before there is any, what the SYNs agreed on.
     segment: u16,
-    /// Segments by which more is permitted in flight, because the flow ran dry while it was held.
-    extra: u8,
+    extra: Extra,
     /// Whether any data was sent on.
     served: bool,
     edges: Clamp,
@@ -55,10 +54,7 @@ pub struct WindowClamp {
 /// Payload of a segment of which nothing is known: of an MTU of 1500 bytes, with timestamps.
 const USUAL: u16 = 1448;
 
-/// Most segments by which more is permitted.
-const MOST_EXTRA: u8 = 64;
-
-/// A backlog of so many segments shows that less than `extra` would do.
+/// A backlog of so many segments all the time shows that less than `extra` would do.
 const ENOUGH: u32 = 3;
 
 impl WindowClamp {
@@ -79,18 +75,29 @@ impl WindowClamp {
         }
     }
 
-    /// Notes that a segment which ends at `end` is sent on, while `waiting` more wait of a sender that has sent up to
-    /// `max_seq`. A sender that runs dry while it is held may have more in flight from now on.
-    pub fn note_departure(&mut self, end: SeqNum, data: bool, waiting: u32, max_seq: SeqNum) {
+    /// Notes that a segment with `payload` bytes which ends at `end` is sent on, while `waiting` more wait of a sender
+    /// that has sent up to `max_seq`. A sender that runs dry while it is held may have more in flight from now on, and
+    /// one of which enough waited for a whole window has less.
+    pub fn note_departure(&mut self, end: SeqNum, payload: u32, waiting: u32, max_seq: SeqNum) {
+        let before = self.served_end;
         // A segment far ahead, which nobody believes was sent, has not been served.
         if end.at_or_before(max_seq) {
-            self.served_end = if self.served { self.served_end.max(end) } else { end };
+            self.served_end = if self.served { before.max(end) } else { end };
             self.served = true;
         }
-        if data && waiting == 0 && self.edges.holds(max_seq, u32::from(self.segment)) {
-            self.extra = self.extra.saturating_add(1).min(MOST_EXTRA);
-        } else if data && waiting >= ENOUGH {
-            self.extra = self.extra.saturating_sub(1);
+        if payload == 0 {
+            return;
+        }
+        let segment = u32::from(self.segment);
+        // What ends in a short segment has said all, and is not held by what it has not heard yet.
+        let unheard = self.edges.late && payload >= segment;
+        if waiting == 0 && (unheard || self.edges.holds(max_seq, segment)) {
+            self.extra.add();
+        } else if waiting < ENOUGH {
+            self.extra.note_few();
+        }
+        if self.edges.window_passes(before, self.served_end) {
+            self.extra.end_window();
         }
     }
 
@@ -105,17 +112,58 @@ impl WindowClamp {
     pub fn in_flight(&self, least: u32, most: u32, rtt: Duration, round: Duration) -> u32 {
         let round = round.as_nanos().max(1);
         let under_way = (2 * rtt.as_nanos() + round / 2) / round;
-        let wanted = u64::from(least) + u64::from(self.extra) + under_way;
+        let wanted = u64::from(least) + u64::from(self.extra.segments()) + under_way;
         u32::try_from(wanted).unwrap_or(u32::MAX).min(most)
     }
 
     /// The window field to put into an acknowledgment `tcp` so that about `segments` beyond what was served may be sent
-    /// by a sender that has sent up to `max_seq`, or `None` if it stays as it is.
-    pub fn window(&mut self, tcp: &TcpHeader, scale: u8, segments: u32, max_seq: SeqNum) -> Option<u16> {
+    /// by a sender that has sent up to `max_seq`, or `None` if it stays as it is. The acknowledgment is `late` if it has
+    /// to wait here on its way to the sender.
+    pub fn window(
+        &mut self,
+        tcp: &TcpHeader,
+        scale: u8,
+        segments: u32,
+        max_seq: SeqNum,
+        late: bool,
+    ) -> Option<u16> {
+        self.edges.late = late;
         let segment = u32::from(if self.segment == 0 { USUAL } else { self.segment });
         let allowance = segments.saturating_mul(segment).min(1 << 24);
         let sent = Sent { served: if self.served { self.served_end } else { tcp.ack }, max_seq, segment };
         self.edges.window(tcp, scale, allowance, sent)
+    }
+}
+
+/// Segments by which more is permitted in flight than the round trip asks for, because the flow ran dry while it was
+/// held, and whether few waited since the last window began.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+struct Extra(u8);
+
+impl Extra {
+    /// Set if fewer than [`ENOUGH`] waited at some time of this window.
+    const FEW: u8 = 1 << 7;
+    /// Most segments.
+    const MOST: u8 = 64;
+
+    const fn segments(self) -> u8 {
+        self.0 & !Self::FEW
+    }
+
+    /// The flow ran dry.
+    fn add(&mut self) {
+        self.0 = (self.segments() + 1).min(Self::MOST) | Self::FEW;
+    }
+
+    fn note_few(&mut self) {
+        self.0 |= Self::FEW;
+    }
+
+    /// A whole window has been served.
+    fn end_window(&mut self) {
+        let less = u8::from(self.0 & Self::FEW == 0);
+        self.0 = self.segments().saturating_sub(less);
     }
 }
 
@@ -140,6 +188,9 @@ struct Clamp {
     back: u16,
     /// Whether any window edge was announced.
     told: bool,
+    /// Whether the acknowledgment that announced the last one had to wait here, so that its sender may not know it yet.
+    #[cfg_attr(feature = "handover", serde(skip))]
+    late: bool,
 }
 
 impl Clamp {
@@ -189,6 +240,14 @@ impl Clamp {
     /// grow.
     fn obeyed(&self, max_seq: SeqNum) -> bool {
         self.edge().is_some_and(|e| max_seq.at_or_before(e + 1))
+    }
+
+    /// Whether a window ends between `before` and `after`, which were served: every 2^k bytes, where 2^k is the first
+    /// power of two above the window.
+    fn window_passes(&self, before: SeqNum, after: SeqNum) -> bool {
+        let Some(edge) = self.edge() else { return false };
+        let window = edge.distance_from(after).max(0).unsigned_abs();
+        (before.0 ^ after.0) >= window.next_power_of_two()
     }
 
     /// Whether a sender that has sent up to `max_seq` has less than `segment` bytes left to the edge: it waits for us.

@@ -380,3 +380,49 @@ fn every_window_is_a_segment_or_more_and_four_or_a_unit_at_most() {
         }
     }
 }
+
+/// A sender of segments of 1000 bytes, 4000 of which have been served and 0 wait, while the edge it was told lies at
+/// 8000: whether it was told by an acknowledgment that is `late` decides whether it can be held.
+fn told_ahead(late: bool) -> WindowClamp {
+    let mut clamp = WindowClamp { segment: 1000, ..WindowClamp::default() };
+    clamp.note_departure(SeqNum(4000), 1000, 1, SeqNum(4000));
+    assert_eq!(clamp.window(&ack(2000, 65_535), 0, 4, SeqNum(4000), late), Some(6000));
+    clamp
+}
+
+#[test]
+fn a_sender_that_waits_for_late_acknowledgments_may_have_more_in_flight() {
+    let extra = |late, payload| {
+        let mut clamp = told_ahead(late);
+        clamp.note_departure(SeqNum(4000 + payload), payload, 0, SeqNum(4000 + payload));
+        clamp.extra.segments()
+    };
+    assert_eq!(extra(true, 1000), 1, "it has not heard of its window");
+    assert_eq!(extra(false, 1000), 0, "it has heard, and does not use it");
+    assert_eq!(extra(true, 400), 0, "it has said all");
+    let mut clamp = told_ahead(true);
+    (5..205).for_each(|n| clamp.note_departure(SeqNum(n * 1000), 1000, 0, SeqNum(n * 1000)));
+    assert_eq!(clamp.extra.segments(), 64);
+}
+
+/// The window is always of 4000 bytes: one passes at each multiple of 4096.
+#[test]
+fn whoever_had_enough_waiting_for_a_window_may_have_less() {
+    let segments = |waiting: fn(u32) -> u32| {
+        let mut clamp = told_ahead(true);
+        clamp.note_departure(SeqNum(5000), 1000, 0, SeqNum(5000));
+        clamp.note_departure(SeqNum(6000), 1000, 0, SeqNum(6000));
+        let mut seen = vec![clamp.extra.segments()];
+        for n in 7..=20 {
+            let (end, max_seq) = (SeqNum(n * 1000), SeqNum(n * 1000 + 4000));
+            clamp.window(&ack(end.0 - 1000, 65_535), 0, 5, max_seq, true);
+            clamp.note_departure(end, 1000, waiting(n), max_seq);
+            seen.push(clamp.extra.segments());
+        }
+        seen
+    };
+    // 8192 lies within the segment that ends at 9000, of a window in which none waited, 12288 and 16384 are behind.
+    assert_eq!(segments(|_| 3), [2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0]);
+    assert_eq!(segments(|n| if n == 11 { 2 } else { 3 }), [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1]);
+    assert_eq!(segments(|n| if n % 4 == 0 { 2 } else { 3 }), [2; 15]);
+}
