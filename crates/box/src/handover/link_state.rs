@@ -19,7 +19,7 @@ use crate::sight::Mark;
 
 /// Number of the format in which a box tells what it knows. Any change of what is told raises it: the bytes do not
 /// describe themselves. Two tests notice a change of their length: one here, and one of what TAQ tells.
-pub const FORMAT: u32 = 11;
+pub const FORMAT: u32 = 12;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Waiting {

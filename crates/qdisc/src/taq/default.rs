@@ -373,7 +373,8 @@ impl<P: Packet> DefaultMode<P> {
     /// Sends the first packet of the flow whose turn it is. The packet stays at its place until all is noted, so that
     /// it is copied once, to where the driver wants it.
     fn send(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {
-        let id = self.queues.next_flow(now)?;
+        let quic = &self.quic;
+        let id = self.queues.next_flow(now, |id, flow, round| quic.yields(now, id, flow, round))?;
         let at = self.queues.front(id)?;
         if self.queues.state(id).raised.least().is_some() {
             self.restamp(id, at);
@@ -392,7 +393,7 @@ impl<P: Packet> DefaultMode<P> {
         }
         let header = packet.header();
         if header.key.proto == Proto::UDP
-            && self.quic.departed(now, id, self.queues.flow(id), quic::is_handshake(header))
+            && self.quic.departed(now, id, self.queues.flow(id), header.len, quic::is_handshake(header))
         {
             self.purge(now, id, verdicts);
         }
@@ -424,7 +425,7 @@ impl<P: Packet> DefaultMode<P> {
         self.queues.hear(id, &packet);
         let Some(id) = id else { return packet };
         if packet.header().key.proto == Proto::UDP {
-            self.quic.answered(now, id, self.queues.flow(id), quic::is_handshake(packet.header()));
+            self.quic.answered(now, id, self.queues.flow(id), packet.header());
             let flow = self.queues.flow(id);
             self.expedited.answered(now, id, flow, packet.header(), &self.config, self.link.users);
         }

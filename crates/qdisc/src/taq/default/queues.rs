@@ -444,9 +444,16 @@ impl<P: Packet> FlowQueues<P> {
         None
     }
 
-    /// The flow to be served.
-    pub fn next_flow(&mut self, now: Instant) -> Option<FlowId> {
-        self.turns.next(now, &mut self.flows).map(FlowId)
+    /// The flow to be served. A flow whose turn comes each so often, and that `yields`, lets other flows of its user go
+    /// first.
+    pub fn next_flow(
+        &mut self,
+        now: Instant,
+        yields: impl Fn(FlowId, &Flow, Duration) -> bool,
+    ) -> Option<FlowId> {
+        let tracker = &self.tracker;
+        let yields = |id, round| yields(FlowId(id), tracker.flow(FlowId(id)), round);
+        self.turns.next(now, &mut self.flows, yields).map(FlowId)
     }
 
     /// The flow that makes room where there are `limit` packets.
@@ -697,7 +704,7 @@ mod tests {
         queues.push_control(id, data(7, 5));
         assert_eq!(counts(&queues, id), (2, 40, 3, Backlog { packets: 3, bytes: Bytes(45) }));
         assert_eq!(queues.pop_control(Instant::ZERO).map(|(_, p)| p.id), Some(7));
-        assert_eq!(queues.next_flow(Instant::ZERO), Some(id));
+        assert_eq!(queues.next_flow(Instant::ZERO, |_, _, _| false), Some(id));
         let first = queues.front(id).unwrap();
         assert!(queues.serve(Instant::ZERO, id, first, Bytes(10), true), "its first data");
         assert_eq!(queues.release(first).map(|p| p.id), Some(0));

@@ -20,7 +20,7 @@
 //!   its port is unreachable: one packet is kept.
 
 use narrows_flow::{Flow, FlowId};
-use narrows_units::{Duration, Instant};
+use narrows_units::{Bytes, Duration, Instant};
 use narrows_wire::{Header, QuicPacket};
 
 use super::per_flow::PerFlow;
@@ -117,6 +117,7 @@ impl QuicFlows {
         let flow = self.make(now, id, queues.flow(id));
         let first = !core::mem::replace(&mut flow.known, true);
         let probing = flow.arrived(now, waiting, len);
+        flow.has_keys |= matches!(header.quic, Some(QuicPacket::Handshake | QuicPacket::Short { .. }));
         if handshake {
             if first {
                 // Padding is what the protocol asks for (RFC 9000, section 14.1): the flow keeps its credit for data.
@@ -148,15 +149,15 @@ impl QuicFlows {
         flow.returned
     }
 
-    /// Notes that the receiver has sent a packet; `handshake` says whether it was of a handshake.
-    pub fn answered(&mut self, now: Instant, id: FlowId, of: &Flow, handshake: bool) {
-        if handshake {
+    /// Notes that the receiver has sent a packet, with the `header` that it had.
+    pub fn answered(&mut self, now: Instant, id: FlowId, of: &Flow, header: &Header) {
+        if is_handshake(header) {
             let flow = self.make(now, id, of);
             flow.returned = true;
             flow.known |= flow.shown;
         }
         if let Some(flow) = self.known_mut(id, of) {
-            flow.answered(now);
+            flow.answered(now, header.quic);
         }
     }
 
@@ -165,9 +166,15 @@ impl QuicFlows {
         self.get(id, of).is_some_and(|flow| flow.known && flow.unanswered >= SILENT)
     }
 
-    /// Notes a departure; whether the receiver has gone.
-    pub fn departed(&mut self, now: Instant, id: FlowId, of: &Flow, handshake: bool) -> bool {
-        self.known_mut(id, of).is_some_and(|flow| flow.departed(now, handshake))
+    /// Notes a departure of `len` bytes; whether the receiver has gone.
+    pub fn departed(&mut self, now: Instant, id: FlowId, of: &Flow, len: Bytes, handshake: bool) -> bool {
+        self.known_mut(id, of).is_some_and(|flow| flow.departed(now, len, handshake))
+    }
+
+    /// Whether a flow whose turn comes each `round` lets its user's other flows go first: its receiver has not answered
+    /// the last data in time, and may have gone.
+    pub fn yields(&self, now: Instant, id: FlowId, of: &Flow, round: Duration) -> bool {
+        self.get(id, of).is_some_and(|flow| flow.known && flow.yields(now, round))
     }
 
     /// The answer to `waiting` packets of a flow whose turn comes each `round`: a mark, or a drop, once in a round
@@ -253,6 +260,8 @@ const UNANSWERED: u8 = 4;
 /// Answers that must be missing before a message is believed that says that the receiver has gone: one may be on its
 /// way wherever packets leave seldom.
 const SILENT: u8 = 2;
+/// Rounds for which a flow that has had no answer in time lets others of its user go first.
+const YIELDED: u64 = 3;
 /// Packets of a flow of which one must be of a handshake: servers may first ask for the address or the version.
 const BEGINNING: u32 = 4;
 /// Least time that a receiver takes to answer, before it has been seen to.
@@ -281,12 +290,19 @@ pub struct QuicFlow {
     /// Whether a packet of a handshake was seen later than at the flow's beginning, and one of the other direction.
     shown: bool,
     returned: bool,
-    /// Whether the receiver has spoken since the last arrival.
-    heard: bool,
+    /// Whether the sender has sent a packet with keys that a handshake makes.
+    has_keys: bool,
+    /// Whether the receiver has answered that by data, and has not called for another connection since: it has what was
+    /// sent of the handshake. A server may send data before it has; a client may not (RFC 9001, section 5.7).
+    opened: bool,
+    /// What the receiver has said since the last arrival.
+    heard: Heard,
     /// How many packets are taken for probes, since the sender spoke out of silence, until the receiver does.
     probes: u8,
     /// From what the receiver says to what the sender answers, smoothed; 0: none was seen.
     sender_rtt_us: u32,
+    /// The shortest time from what the receiver said to what the sender answered; 0: none was seen.
+    least_rtt_us: u32,
     /// The round trip from here to the receiver and back, the wait here included, smoothed (RFC 9002, section 5.3).
     srtt_us: u32,
     /// The packet whose round trip is taken next: how many must leave until it has, and when it came.
@@ -297,6 +313,8 @@ pub struct QuicFlow {
     receiver_rtt_us: u32,
     /// Time at which a packet was last sent on.
     departed_at: Instant,
+    /// Time at which data was last sent on that has not been answered; [`NEVER`] if there is none.
+    asked_at: Instant,
     /// Packets sent on since the last answer, one for each [`ANSWER`].
     unanswered: u8,
     /// Size of a full packet: first those of the handshake, which are padded to it (RFC 9000, section 14.1).
@@ -321,21 +339,66 @@ pub struct QuicFlow {
     next_signal: Instant,
 }
 
+/// Instants at which a receiver spoke: the last one, and earlier ones so far apart that one of them is always old enough
+/// to have been answered and not much older.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
+struct Heard {
+    last: Instant,
+    earlier: [Instant; 2],
+}
+
+impl Default for Heard {
+    fn default() -> Self {
+        Self { last: NEVER, earlier: [NEVER; 2] }
+    }
+}
+
+impl Heard {
+    fn at(now: Instant) -> Self {
+        Self { last: now, earlier: [now, NEVER] }
+    }
+
+    fn any(&self) -> bool {
+        self.last != NEVER
+    }
+
+    /// Notes that the receiver has spoken; of what it says within `apart` one is remembered.
+    fn note(&mut self, now: Instant, apart: Duration) {
+        if !self.any() {
+            *self = Self::at(now);
+        } else if now.since(self.earlier[0]) >= apart {
+            self.earlier = [now, self.earlier[0]];
+        }
+        self.last = now;
+    }
+
+    /// The newest that is at least so old.
+    fn newest(&self, now: Instant, least: Duration) -> Option<Instant> {
+        let all = [self.last, self.earlier[0], self.earlier[1]];
+        all.into_iter().find(|at| *at != NEVER && now.since(*at) >= least)
+    }
+}
+
 impl Default for QuicFlow {
     fn default() -> Self {
         Self {
             known: false,
             shown: false,
             returned: false,
-            heard: true,
+            has_keys: false,
+            opened: false,
+            heard: Heard::at(Instant::ZERO),
             srtt_us: 0,
             sample_left: 0,
             sample_at: NEVER,
             sample_departed: Instant::ZERO,
             receiver_rtt_us: 0,
             departed_at: NEVER,
+            asked_at: NEVER,
             probes: 0,
             sender_rtt_us: 0,
+            least_rtt_us: 0,
             unanswered: 0,
             full: 0,
             fills: false,
@@ -355,7 +418,7 @@ impl Default for QuicFlow {
 impl QuicFlow {
     /// A new record.
     fn new(now: Instant) -> Self {
-        Self { arrived_at: now, counted_at: now, answered_at: now, ..Self::default() }
+        Self { arrived_at: now, counted_at: now, answered_at: now, heard: Heard::at(now), ..Self::default() }
     }
 
     /// Notes an arrival behind `waiting` others; whether it is a probe as far as its time tells.
@@ -365,16 +428,17 @@ impl QuicFlow {
         }
         let silence = SILENCE.max(Duration::from_micros(self.srtt_us.into()));
         let out_of_silence = now.since(self.arrived_at) >= silence;
-        let replies = self.heard && self.replies(now);
+        let heard = self.heard.any();
+        let replies = self.replies(now);
         if out_of_silence && self.data == Data::Over {
-            if !self.heard {
+            if !heard {
                 self.probes = u8::MAX;
             } else if waiting > 0 && (self.unprompted || !replies) {
                 self.probes = PROBES;
             }
         }
         let ends_burst = self.data == Data::Flows && now.since(self.arrived_at) < SAME_BURST;
-        (self.arrived_at, self.heard, self.unprompted) = (now, false, false);
+        (self.arrived_at, self.heard, self.unprompted) = (now, Heard::default(), false);
         let probe = self.probes > 0;
         if self.probes < u8::MAX {
             self.probes = self.probes.saturating_sub(1);
@@ -396,15 +460,28 @@ impl QuicFlow {
         self.data = Data::Flows;
     }
 
-    /// Whether the sender may speak because the receiver did.
+    /// Whether the sender may speak because the receiver did: something that it said since the last arrival is neither
+    /// too new for an answer nor too old.
     fn replies(&mut self, now: Instant) -> bool {
-        let (since, known) = (now.since(self.answered_at), Duration::from_micros(self.sender_rtt_us.into()));
-        let most = (known + known / 4 + Duration::from_millis(25)).max(SILENCE);
-        let replies = self.sender_rtt_us == 0 || since < most;
-        if replies && since < ANSWER {
-            smooth(&mut self.sender_rtt_us, since);
+        if self.sender_rtt_us == 0 {
+            let since = now.since(self.answered_at);
+            if self.heard.any() && since > Duration::ZERO && since < ANSWER {
+                (self.sender_rtt_us, self.least_rtt_us) = (micros(since), micros(since));
+            }
+            return self.heard.any();
         }
-        replies
+        let known = Duration::from_micros(self.sender_rtt_us.into());
+        let most = (known + known / 4 + Duration::from_millis(25)).max(SILENCE);
+        let said = self.heard.newest(now, self.least_answer_time());
+        let Some(since) = said.map(|at| now.since(at)).filter(|since| *since < most) else { return false };
+        smooth(&mut self.sender_rtt_us, since);
+        self.least_rtt_us = self.least_rtt_us.min(micros(since));
+        true
+    }
+
+    /// Time in which no answer of the sender can come.
+    fn least_answer_time(&self) -> Duration {
+        Duration::from_micros(self.least_rtt_us.into()) * 3 / 4
     }
 
     /// Whether a packet of data is larger than the sender's packets are: they grow by what probes find, and not before.
@@ -427,11 +504,15 @@ impl QuicFlow {
         largest > len
     }
 
-    /// Notes a packet of the handshake; whether it repeats a flight, a packet of which `waits` or has just left.
+    /// Notes a packet of the handshake; whether it repeats a flight, a packet of which `waits`, or has just left and is
+    /// not answered, or has arrived.
     fn repeats_flight(&mut self, now: Instant, len: u16, waits: bool) -> bool {
         self.full = self.full.max(len);
-        let again = self.flight_at != NEVER && now.since(self.flight_at) >= SILENCE;
-        let waits = waits || self.is_answer_due(now);
+        let age = now.since(self.flight_at);
+        let again = self.flight_at != NEVER && age >= SILENCE;
+        let unanswered = self.answered_at <= self.departed_at && self.is_answer_due(now);
+        // A flight that must be sent again although it has arrived passes a second later.
+        let waits = waits || unanswered || (self.opened && age < ANSWER);
         if self.flight_at == NEVER || (again && !waits) {
             self.flight_at = now;
         }
@@ -443,16 +524,31 @@ impl QuicFlow {
         (self.receiver_rtt_us > 0).then(|| Duration::from_micros(self.receiver_rtt_us.into()))
     }
 
-    /// Whether the answer to the last packet sent on may still be on the way.
-    fn is_answer_due(&self, now: Instant) -> bool {
+    /// Longest time from a departure to its answer.
+    fn answer_time(&self) -> Duration {
         // A quarter more for its jitter, and the delay of an acknowledgment (RFC 9000, section 13.2.1).
-        let margin = self.receiver_rtt().map_or(UNKNOWN, |rtt| rtt + rtt / 4 + Duration::from_millis(25));
-        self.departed_at != NEVER && now.since(self.departed_at) < margin
+        self.receiver_rtt().map_or(UNKNOWN, |rtt| rtt + rtt / 4 + Duration::from_millis(25))
     }
 
-    /// Notes a departure of a packet of a `handshake` or after it; whether the receiver has gone.
-    fn departed(&mut self, now: Instant, handshake: bool) -> bool {
+    /// Whether the answer to the last packet sent on may still be on the way.
+    fn is_answer_due(&self, now: Instant) -> bool {
+        self.departed_at != NEVER && now.since(self.departed_at) < self.answer_time()
+    }
+
+    /// Whether the flow lets others go first: it has had no answer in time. As that may have been lost, its turn comes
+    /// after [`YIELDED`] rounds, and after twice as many each time that there is no answer again.
+    fn yields(&self, now: Instant, round: Duration) -> bool {
+        let again = self.unanswered.clamp(1, UNANSWERED) - 1;
+        let asked = || now.since(self.asked_at);
+        self.asked_at != NEVER && asked() >= self.answer_time() && asked() < round * (YIELDED << again)
+    }
+
+    /// Notes a departure of `len` bytes, of a `handshake` or after it; whether the receiver has gone.
+    fn departed(&mut self, now: Instant, len: Bytes, handshake: bool) -> bool {
         self.departed_at = now;
+        if len.get() > u64::from(NO_DATA) {
+            self.asked_at = now;
+        }
         if self.sample_left == 1 {
             self.sample_departed = now;
         }
@@ -465,22 +561,33 @@ impl QuicFlow {
     }
 
     /// Notes that the receiver has sent a packet.
-    fn answered(&mut self, now: Instant) {
+    fn answered(&mut self, now: Instant, packet: Option<QuicPacket>) {
+        match packet {
+            Some(QuicPacket::Short { .. }) => self.opened = self.has_keys,
+            Some(QuicPacket::Initial) => self.opened = false,
+            _ => {}
+        }
         let prompted = self.departed_at >= self.answered_at || now.since(self.departed_at) < UNKNOWN;
-        self.unprompted = !prompted && (self.unprompted || !self.heard);
+        self.unprompted = !prompted && (self.unprompted || !self.heard.any());
         if self.sample_left == 0 && self.sample_at != NEVER {
             smooth(&mut self.srtt_us, now.since(self.sample_at));
             smooth(&mut self.receiver_rtt_us, now.since(self.sample_departed));
             self.sample_at = NEVER;
         }
-        (self.answered_at, self.heard) = (now, true);
+        self.heard.note(now, self.least_answer_time());
+        (self.answered_at, self.asked_at) = (now, NEVER);
         (self.probes, self.unanswered) = (0, 0);
     }
 }
 
+/// In microseconds, at least one.
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos() / 1000).unwrap_or(u32::MAX).max(1)
+}
+
 /// RFC 9002, section 5.3.
 fn smooth(smoothed_us: &mut u32, sample: Duration) {
-    let sample = u32::try_from(sample.as_nanos() / 1000).unwrap_or(u32::MAX).max(1);
+    let sample = micros(sample);
     *smoothed_us = if *smoothed_us == 0 { sample } else { *smoothed_us - *smoothed_us / 8 + sample / 8 };
 }
 

@@ -35,6 +35,9 @@ const MOST_AHEAD: i32 = 6;
 /// user's share pays for it.
 const FIRST_FLIGHT: i32 = 4;
 
+/// Flows of a user that are looked at in search of one that does not yield.
+const LOOKED_AT: usize = 8;
+
 /// No instant at which anything was sent.
 const NEVER: Instant = Instant::FAR_FUTURE;
 
@@ -470,17 +473,31 @@ impl Turns {
         }
     }
 
-    /// The flow to be served.
-    pub fn next(&mut self, now: Instant, flows: &mut [FlowState]) -> Option<u32> {
+    /// The flow to be served. A flow that `yields` lets other flows of its user go first, each of at most
+    /// [`LOOKED_AT`].
+    pub fn next(
+        &mut self,
+        now: Instant,
+        flows: &mut [FlowState],
+        yields: impl Fn(u32, Duration) -> bool,
+    ) -> Option<u32> {
         let quantum = self.quantum();
-        let lists = match &mut self.users {
-            Some(users) => {
-                let user = users.next(now, quantum, |_| 1)?;
-                &mut users.at_mut(user).lists
+        let terms = Terms { quantum, carry: Carry::Forget, share: self.new_share };
+        let Some(users) = &mut self.users else { return self.all.next(flows, &terms) };
+        let user = users.next(now, quantum, |_| 1)?;
+        let mut flow = users.at_mut(user).lists.next(flows, &terms)?;
+        if users.at(user).flows > 1 {
+            let round = self.round_of(Some(user));
+            let lists = &mut self.users.as_mut()?.at_mut(user).lists;
+            for _ in 0..LOOKED_AT {
+                if !yields(flow, round) {
+                    break;
+                }
+                lists.pass(flows, flow);
+                flow = lists.next(flows, &terms)?;
             }
-            None => &mut self.all,
-        };
-        lists.next(flows, &Terms { quantum, carry: Carry::Forget, share: self.new_share })
+        }
+        Some(flow)
     }
 
     /// Charges the flow that was chosen, and its user, for a packet that is sent.

@@ -155,6 +155,112 @@ fn a_handshake_is_not_sent_twice_while_it_waits() {
     assert_eq!(waiting(&mut b), [5]);
 }
 
+/// A receiver 600 ms away: what ends the handshake comes when its first flight does, as the first that follows.
+#[test]
+fn the_end_of_a_handshake_over_a_long_path_is_no_copy() {
+    let mut b = Bench::new(&[]);
+    b.put(packet(1, 1, QuicPacket::Initial, 1228));
+    assert_eq!(waiting(&mut b), [1]);
+    b.wait(600);
+    let shown = |quic| {
+        let mut packet = packet(1, 0, quic, 1228);
+        packet.header.key = packet.header.key.reverse();
+        packet
+    };
+    // A server may send data behind its part of the handshake.
+    for quic in [QuicPacket::Initial, QuicPacket::Handshake, DATA] {
+        b.back(shown(quic));
+    }
+    b.put(packet(1, 2, QuicPacket::Initial, 1228));
+    b.put(packet(1, 3, QuicPacket::Handshake, 198));
+    assert_eq!(suppressed(&mut b), []);
+    assert_eq!(waiting(&mut b), [2, 3]);
+}
+
+#[test]
+fn a_handshake_that_has_arrived_is_sent_again_after_a_second() {
+    let mut b = Bench::new(&[]);
+    let flight = |b: &mut Bench, id| {
+        b.put(packet(1, id, QuicPacket::Initial, 1228));
+        b.put(packet(1, id + 1, QuicPacket::Handshake, 700));
+    };
+    flight(&mut b, 1);
+    assert_eq!(waiting(&mut b), [1, 2]);
+    b.wait(20);
+    b.back(answer(1));
+    b.wait(300);
+    flight(&mut b, 3);
+    assert_eq!(suppressed(&mut b), [3, 4], "the receiver has used its keys");
+    b.wait(700);
+    flight(&mut b, 5);
+    assert_eq!(waiting(&mut b), [5, 6]);
+}
+
+#[test]
+fn what_comes_before_an_answer_can_is_a_probe() {
+    // The sender answers within 100 ms. What comes 300 ms after the one answer and 10 ms after the next belongs to
+    // neither.
+    let over = |pauses: &[u64]| {
+        let mut b = begun(&[], 0);
+        b.wait(100);
+        (1..=7).for_each(|id| b.put(packet(1, id, DATA, if id < 7 { 1228 } else { 400 })));
+        for pause in pauses {
+            b.wait(*pause);
+            b.get();
+            b.back(answer(1));
+        }
+        b.wait(10);
+        b.put(packet(1, 11, DATA, 1228));
+        suppressed(&mut b)
+    };
+    assert_eq!(over(&[20, 290]), [11]);
+    assert_eq!(over(&[200, 90]), [], "just as long after the one before");
+    assert_eq!(over(&[20, 80, 80, 80, 10]), [], "there is always one of them");
+}
+
+#[test]
+fn a_flow_without_an_answer_lets_its_user_s_other_flows_go_first() {
+    let back = |mut packet: Record| {
+        packet.header.key = packet.header.key.reverse();
+        packet
+    };
+    let on = |port: u16, id, quic, len| {
+        let mut packet = packet(1, id, quic, len);
+        packet.header.key.dport = port;
+        packet
+    };
+    let order = |answered: bool| {
+        let mut b = Bench::new(&[]);
+        for (port, first) in [(1, 10), (2, 20)] {
+            b.put(on(port, first, QuicPacket::Initial, 1228));
+            assert_eq!(waiting(&mut b), [first]);
+            b.wait(20);
+            b.back(back(on(port, 0, DATA, 70)));
+        }
+        b.wait(100);
+        for (port, first) in [(1, 10), (2, 20)] {
+            (1..=5).for_each(|n| b.put(on(port, first + n, DATA, 1228)));
+        }
+        for user in 2..=4 {
+            b.put(packet(user, 1, QuicPacket::Initial, 1228));
+            (2..=6).for_each(|id| b.put(packet(user, id, DATA, 1228)));
+        }
+        let mut order = Vec::new();
+        while let Some(packet) = b.get() {
+            b.wait(60);
+            if packet.header.key.dport != 1 || answered {
+                b.back(back(packet));
+            }
+            if packet.header.key.dport < 3 {
+                order.push(packet.id);
+            }
+        }
+        order
+    };
+    assert_eq!(order(true), [11, 12, 13, 14, 15, 21, 22, 23, 24, 25]);
+    assert_eq!(order(false), [11, 21, 22, 23, 24, 25, 12, 13, 14, 15]);
+}
+
 #[test]
 fn a_probe_of_the_path_mtu_is_known_by_what_follows() {
     let mut b = begun(&[], 0);
