@@ -50,7 +50,7 @@ use crate::{Packet, Ppm};
 /// The part of a quantum, as its inverse, by which each turn of a user that is ahead of its share is smaller: it sits
 /// out one turn in so many. Paid by whole turns, a third of QUIC's objects stall above 5 s
 /// (docs/decisions/first-flights.md).
-const PAID_BACK: i32 = 8;
+const PAID_BACK: i32 = 6;
 
 /// The time for which a user's share is kept that was not used for packets without data.
 const CONTROL_SAVED: Duration = Duration::from_millis(200);

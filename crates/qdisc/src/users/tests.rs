@@ -66,15 +66,15 @@ fn the_credit_of_first_flights_by_hand() {
     assert_eq!(serve(&mut q, at(1), 1000), Some(one));
     let order: Vec<_> = (0..4).map(|_| serve(&mut q, at(1), 1000).unwrap()).collect();
     assert_eq!(order, [other, one, other, one]);
-    // Two turns have paid an eighth of a quantum each of the 1000 bytes it was ahead: there is room for a little, and
+    // Two turns have paid a sixth of a quantum each of the 1000 bytes it was ahead: there is room for a little, and
     // no more.
-    assert_eq!((q.at(one).ahead, q.at(one).turn.deficit), (750, -250));
+    assert_eq!((q.at(one).ahead, q.at(one).turn.deficit), (668, -332));
     assert!(q.credit_new_flow(one, 2000, 900, Place::New) && !q.credit_new_flow(one, 1, 900, Place::New));
-    assert_eq!((q.at(one).turn.credit, q.at(one).ahead), (150, 900));
+    assert_eq!((q.at(one).turn.credit, q.at(one).ahead), (232, 900));
     // A debt leaves nothing of a turn; time without a packet does, and a turn that was not used up.
     q.at_mut(one).pay_back_the_rest();
     q.at_mut(one).pay_back(300);
-    assert_eq!((q.at(one).ahead, q.at(one).turn.deficit), (600, -250));
+    assert_eq!((q.at(one).ahead, q.at(one).turn.deficit), (600, -332));
     q.at_mut(one).turn.deficit = 700;
     q.at_mut(one).pay_back_the_rest();
     assert_eq!((q.at(one).ahead, q.at(one).turn.deficit), (0, 100));
