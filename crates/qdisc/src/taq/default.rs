@@ -469,8 +469,8 @@ impl<P: Packet> DefaultMode<P> {
         oldest.is_some_and(|tcp| rst.seq - tcp.ack < RESET_REACH)
     }
 
-    /// The window that an acknowledgment is to tell, if another than it tells. The acknowledgment is `late` if it has to
-    /// wait here.
+    /// The window that an acknowledgment is to tell, if another than it tells. The acknowledgment is `late` if it has
+    /// to wait here.
     fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader, late: bool) -> Option<u16> {
         let unscaled = tcp.flags.0 & (Flags::SYN.0 | Flags::RST.0) != 0;
         if !self.config.window_clamp || unscaled {

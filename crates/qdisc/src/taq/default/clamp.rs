@@ -89,7 +89,7 @@ impl WindowClamp {
             return;
         }
         let segment = u32::from(self.segment);
-        // What ends in a short segment has said all, and is not held by what it has not heard yet.
+        // A sender whose last segment is short has said all: no edge that it has not heard of holds it.
         let unheard = self.edges.late && payload >= segment;
         if waiting == 0 && (unheard || self.edges.holds(max_seq, segment)) {
             self.extra.add();
@@ -116,9 +116,9 @@ impl WindowClamp {
         u32::try_from(wanted).unwrap_or(u32::MAX).min(most)
     }
 
-    /// The window field to put into an acknowledgment `tcp` so that about `segments` beyond what was served may be sent
-    /// by a sender that has sent up to `max_seq`, or `None` if it stays as it is. The acknowledgment is `late` if it has
-    /// to wait here on its way to the sender.
+    /// The window field to put into an acknowledgment `tcp` so that about `segments` beyond what was served may be
+    /// sent by a sender that has sent up to `max_seq`, or `None` if it stays as it is. The acknowledgment is `late` if
+    /// it has to wait here on its way to the sender.
     pub fn window(
         &mut self,
         tcp: &TcpHeader,

@@ -10,7 +10,9 @@
 //!   silence is ours: a packet that comes out of it carries what waits already, and is discarded, if the last data was
 //!   not a full packet. If it was, there is more to say, and a probe may bring it. It is never discarded when nothing
 //!   waits and an answer would be back, so a probe for what was lost elsewhere passes.
-//! - **Repeated handshakes**: while a flight of the handshake waits here, another one is a copy of it.
+//! - **Repeated handshakes**: while a flight of the handshake waits here, another one is a copy of it. So it is for a
+//!   second where both ends have used the keys since.
+//! - **Silent flows** let others of their user go first: a receiver that has not answered may have all that it wanted.
 //! - **Path MTU probes** (RFC 8899): a packet larger than those a sender fills is discarded while others wait. Where
 //!   that size shows only by the packets before and after it, it is discarded then. Its loss is no sign of congestion
 //!   (RFC 9000, section 14.4).
@@ -295,7 +297,7 @@ pub struct QuicFlow {
     /// Whether the receiver has answered that by data, and has not called for another connection since: it has what was
     /// sent of the handshake. A server may send data before it has; a client may not (RFC 9001, section 5.7).
     opened: bool,
-    /// What the receiver has said since the last arrival.
+    /// Instants at which the receiver has spoken since the sender last did.
     heard: Heard,
     /// How many packets are taken for probes, since the sender spoke out of silence, until the receiver does.
     probes: u8,
@@ -339,8 +341,8 @@ pub struct QuicFlow {
     next_signal: Instant,
 }
 
-/// Instants at which a receiver spoke: the last one, and earlier ones so far apart that one of them is always old enough
-/// to have been answered and not much older.
+/// Instants at which a receiver spoke: the last one, and earlier ones so far apart that one of them is always old
+/// enough to have been answered and not much older.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
 struct Heard {
