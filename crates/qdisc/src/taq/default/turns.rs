@@ -28,7 +28,7 @@ use crate::{Packet, Ppm, ShaperConfig};
 
 /// Most bytes by which first flights bring a user ahead of its share, as a multiple of what a new user may send before
 /// others: with half as much, those who fetch one object after another have paid too little when the next one begins.
-const MOST_AHEAD: i32 = 9;
+const MOST_AHEAD: i32 = 6;
 
 /// Length of a first flight where users share the link, as a multiple of what a new flow may send where none do: an
 /// object of 6 kB. A first flight goes before older flows of its user, in turn with other first flights of it, and that
