@@ -162,6 +162,12 @@ impl Tracker {
         self.waits = true;
     }
 
+    /// Whether the next packet of the other direction has to wait here.
+    #[must_use]
+    pub const fn is_behind_others(&self) -> bool {
+        self.waits
+    }
+
     /// Takes a packet of the other direction that passes. A SYN makes a record of the flow it opens.
     pub fn reverse(&mut self, now: Instant, h: &Header) -> Option<FlowId> {
         let (key, waits) = (h.key.reverse(), core::mem::take(&mut self.waits));

@@ -87,8 +87,6 @@ pub struct DefaultMode<P> {
     coming: Coming,
     loss: LossWindow,
     counters: Counters,
-    /// Whether the next packet of the other direction has to wait on its way.
-    behind_others: bool,
 }
 
 /// A size as a credit or debt.
@@ -174,7 +172,6 @@ impl<P: Packet> DefaultMode<P> {
             coming: Coming::default(),
             loss: LossWindow::new(common.w_loss),
             counters: Counters::default(),
-            behind_others: false,
         }
     }
 
@@ -417,7 +414,7 @@ impl<P: Packet> DefaultMode<P> {
 
     /// Shows a packet of the other direction to the flow it answers, and clamps its window.
     fn pass_back(&mut self, now: Instant, mut packet: P, verdicts: &mut Verdicts<P>) -> P {
-        let late = core::mem::take(&mut self.behind_others);
+        let late = self.queues.tracker().is_behind_others();
         if let Some(refused) = packet.header().refused() {
             self.refused(now, &refused, verdicts);
         }
@@ -571,7 +568,6 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
     }
 
     fn behind_others(&mut self) {
-        self.behind_others = true;
         self.queues.tracker_mut().behind_others();
     }
 

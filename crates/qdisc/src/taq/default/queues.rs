@@ -444,15 +444,15 @@ impl<P: Packet> FlowQueues<P> {
         None
     }
 
-    /// The flow to be served. A flow whose turn comes each so often, and that `yields`, lets other flows of its user go
-    /// first.
+    /// The flow to be served. A flow that `yields` lets other flows of its user go first; how often its turn comes is
+    /// reckoned where that is asked for.
     pub fn next_flow(
         &mut self,
         now: Instant,
-        yields: impl Fn(FlowId, &Flow, Duration) -> bool,
+        yields: impl Fn(FlowId, &Flow, &dyn Fn() -> Duration) -> bool,
     ) -> Option<FlowId> {
         let tracker = &self.tracker;
-        let yields = |id, round| yields(FlowId(id), tracker.flow(FlowId(id)), round);
+        let yields = |id, round: &dyn Fn() -> Duration| yields(FlowId(id), tracker.flow(FlowId(id)), round);
         self.turns.next(now, &mut self.flows, yields).map(FlowId)
     }
 

@@ -175,7 +175,7 @@ impl QuicFlows {
 
     /// Whether a flow whose turn comes each `round` lets its user's other flows go first: its receiver has not answered
     /// the last data in time, and may have gone.
-    pub fn yields(&self, now: Instant, id: FlowId, of: &Flow, round: Duration) -> bool {
+    pub fn yields(&self, now: Instant, id: FlowId, of: &Flow, round: &dyn Fn() -> Duration) -> bool {
         self.get(id, of).is_some_and(|flow| flow.known && flow.yields(now, round))
     }
 
@@ -466,11 +466,15 @@ impl QuicFlow {
     /// too new for an answer nor too old.
     fn replies(&mut self, now: Instant) -> bool {
         if self.sender_rtt_us == 0 {
-            let since = now.since(self.answered_at);
-            if self.heard.any() && since > Duration::ZERO && since < ANSWER {
+            if !self.heard.any() {
+                return false;
+            }
+            // At the instant at which the record is made nobody has spoken.
+            let since = now.since(self.heard.last);
+            if since > Duration::ZERO && since < ANSWER {
                 (self.sender_rtt_us, self.least_rtt_us) = (micros(since), micros(since));
             }
-            return self.heard.any();
+            return true;
         }
         let known = Duration::from_micros(self.sender_rtt_us.into());
         let most = (known + known / 4 + Duration::from_millis(25)).max(SILENCE);
@@ -514,11 +518,11 @@ impl QuicFlow {
         let again = self.flight_at != NEVER && age >= SILENCE;
         let unanswered = self.answered_at <= self.departed_at && self.is_answer_due(now);
         // A flight that must be sent again although it has arrived passes a second later.
-        let waits = waits || unanswered || (self.opened && age < ANSWER);
-        if self.flight_at == NEVER || (again && !waits) {
+        let known = waits || unanswered || (self.opened && age < ANSWER);
+        if self.flight_at == NEVER || (again && !known) {
             self.flight_at = now;
         }
-        again && waits
+        again && known
     }
 
     /// The round trip from here to the receiver, its wait for more to acknowledge included.
@@ -539,10 +543,10 @@ impl QuicFlow {
 
     /// Whether the flow lets others go first: it has had no answer in time. As that may have been lost, its turn comes
     /// after [`YIELDED`] rounds, and after twice as many each time that there is no answer again.
-    fn yields(&self, now: Instant, round: Duration) -> bool {
+    fn yields(&self, now: Instant, round: &dyn Fn() -> Duration) -> bool {
         let again = self.unanswered.clamp(1, UNANSWERED) - 1;
         let asked = || now.since(self.asked_at);
-        self.asked_at != NEVER && asked() >= self.answer_time() && asked() < round * (YIELDED << again)
+        self.asked_at != NEVER && asked() >= self.answer_time() && asked() < round() * (YIELDED << again)
     }
 
     /// Notes a departure of `len` bytes, of a `handshake` or after it; whether the receiver has gone.

@@ -473,29 +473,29 @@ impl Turns {
         }
     }
 
-    /// The flow to be served. A flow that `yields` lets other flows of its user go first, each of at most
-    /// [`LOOKED_AT`].
+    /// The flow to be served. One that `yields` lets others of its user go first; the time from one turn to the next
+    /// is reckoned where that is asked for.
     pub fn next(
         &mut self,
         now: Instant,
         flows: &mut [FlowState],
-        yields: impl Fn(u32, Duration) -> bool,
+        yields: impl Fn(u32, &dyn Fn() -> Duration) -> bool,
     ) -> Option<u32> {
         let quantum = self.quantum();
         let terms = Terms { quantum, carry: Carry::Forget, share: self.new_share };
         let Some(users) = &mut self.users else { return self.all.next(flows, &terms) };
         let user = users.next(now, quantum, |_| 1)?;
         let mut flow = users.at_mut(user).lists.next(flows, &terms)?;
-        if users.at(user).flows > 1 {
-            let round = self.round_of(Some(user));
-            let lists = &mut self.users.as_mut()?.at_mut(user).lists;
-            for _ in 0..LOOKED_AT {
-                if !yields(flow, round) {
-                    break;
-                }
-                lists.pass(flows, flow);
-                flow = lists.next(flows, &terms)?;
+        if users.at(user).flows == 1 {
+            return Some(flow);
+        }
+        for _ in 0..LOOKED_AT {
+            if !yields(flow, &|| self.round_of(Some(user))) {
+                break;
             }
+            let lists = &mut self.users.as_mut()?.at_mut(user).lists;
+            lists.pass(flows, flow);
+            flow = lists.next(flows, &terms)?;
         }
         Some(flow)
     }

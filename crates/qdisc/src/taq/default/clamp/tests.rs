@@ -381,8 +381,8 @@ fn every_window_is_a_segment_or_more_and_four_or_a_unit_at_most() {
     }
 }
 
-/// A sender of segments of 1000 bytes, 4000 of which have been served and 0 wait, while the edge it was told lies at
-/// 8000: whether it was told by an acknowledgment that is `late` decides whether it can be held.
+/// A sender of segments of 1000 bytes has sent 4000, all of which were served, and may send up to 8000: so says an
+/// acknowledgment that is `late` or is not.
 fn told_ahead(late: bool) -> WindowClamp {
     let mut clamp = WindowClamp { segment: 1000, ..WindowClamp::default() };
     clamp.note_departure(SeqNum(4000), 1000, 1, SeqNum(4000));
