@@ -25,8 +25,8 @@ use super::worker::{
     EmulatorSpec, QlogSpec, Say, ServerResult, ServerSpec, Tick,
 };
 
-/// Longest time for a worker to start or to finish.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest time for a worker to start or to finish. Several browsers on a busy machine start in half a minute.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Files that a run leaves.
 #[derive(Clone, Debug, Serialize, Deserialize)]

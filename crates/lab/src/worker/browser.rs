@@ -2,6 +2,7 @@
 //! cookies, connections or sessions of the one before. Times are the browser's own (Navigation and Resource Timing).
 
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,13 +11,16 @@ use base64::Engine as _;
 use narrows_scenario::Http;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use super::cdp::Cdp;
 use super::content::page_path;
-use super::load::{Life, RETRY, Run, object_end, pause};
+use super::load::{BrowserSpec, ClientSpec, Life, RETRY, Run, object_end, pause};
 use super::record::{ConnectRecord, PageRecord, PartRecord};
 use super::secure::HOST;
+use super::user::rng;
 use super::web::WEB_PORT;
+use crate::scenario::Traffic;
 
 /// The server's address for one browser. A browser cannot be told from which address to speak, but a route can: so each
 /// knows the server by another.
@@ -27,14 +31,62 @@ pub fn server_address(browser: u32) -> Ipv4Addr {
 }
 
 /// Browser of one user, and the pages that the browser loads.
-pub(super) struct Browser {
-    pub(super) user: u32,
+struct Browser {
+    user: u32,
     /// Number among all browsers.
-    pub(super) number: u32,
-    pub(super) http: Http,
-    pub(super) page: Vec<u64>,
+    number: u32,
+    http: Http,
+    page: Vec<u64>,
     /// Mean pause between pages.
-    pub(super) think: f64,
+    think: f64,
+}
+
+/// Tab of a browser that runs, in a context of its own.
+struct Tab {
+    cdp: Cdp,
+    context: Value,
+    session: String,
+}
+
+/// Browsers that wait with an empty tab for the load to begin. A browser's start takes seconds of processor time, which
+/// no user of the link waits for.
+pub(super) struct Browsers(Vec<(Browser, Tab)>);
+
+impl Browsers {
+    /// Starts a browser for each user who has one, and waits until each has a tab.
+    ///
+    /// # Errors
+    /// If a browser does not start; names its log.
+    pub(super) async fn start(spec: &ClientSpec) -> anyhow::Result<Self> {
+        let mut all = Vec::new();
+        let mut first = 0;
+        for traffic in &spec.traffic {
+            let users = first..first + traffic.users();
+            first = users.end;
+            let Traffic::Browser { page, think, http, .. } = traffic else { continue };
+            for user in users {
+                let (page, think) = (page.clone(), think.secs());
+                all.push(Browser { user, number: all.len() as u32, http: *http, page, think });
+            }
+        }
+        // All start at once, and each is then asked for a tab.
+        let started: Vec<_> = all.iter().map(|browser| browser.start(spec)).collect::<Result<_, _>>()?;
+        let mut ready = Vec::new();
+        for (browser, cdp) in all.into_iter().zip(started) {
+            let tab = Tab::open(cdp).await.with_context(|| browser.last_words(spec))?;
+            ready.push((browser, tab));
+        }
+        Ok(Self(ready))
+    }
+
+    /// Has each browser load its page until the load ends.
+    pub(super) fn browse(self, run: &Arc<Run>, lives: &mut JoinSet<Vec<Life>>) {
+        for (browser, tab) in self.0 {
+            let rng = rng(run.spec.seed, browser.user, 0);
+            let life = browse(run.clone(), browser, tab, rng);
+            lives.spawn(async { vec![life.await] });
+        }
+    }
 }
 
 /// Times that the page reports, in milliseconds since the navigation began.
@@ -60,14 +112,14 @@ const TIMING: &str = "new Promise(done => setTimeout(() => {
 }, 0))";
 
 /// A browser's pages, one after another.
-pub(super) async fn browse(run: Arc<Run>, browser: Browser, mut rng: fastrand::Rng) -> Life {
+async fn browse(run: Arc<Run>, browser: Browser, tab: Tab, mut rng: fastrand::Rng) -> Life {
     let mut life = Life { user: browser.user, ..Life::default() };
     pause(&run, rng.f64() * run.spec.jitter).await;
-    let mut cdp = None;
+    let mut tab = Some(tab);
     while !run.over() {
         let mut page = PageRecord { user: browser.user, visitor: browser.user, ..PageRecord::default() };
         let whole =
-            tokio::time::timeout_at(run.end, load(&run, &browser, &mut cdp, &mut life, &mut page)).await;
+            tokio::time::timeout_at(run.end, load(&run, &browser, &mut tab, &mut life, &mut page)).await;
         page.end = object_end(&run);
         if page.begun {
             run.patience.end(browser.user, page.end);
@@ -76,10 +128,13 @@ pub(super) async fn browse(run: Arc<Run>, browser: Browser, mut rng: fastrand::R
             Ok(Ok(timing)) => {
                 timing.tell(&mut page);
                 run.objects.fetch_add(page.parts.len() as u64, Ordering::Relaxed);
+                if let Some(last) = tab.take() {
+                    tab = tokio::time::timeout_at(run.end, last.renew()).await.ok().and_then(Result::ok);
+                }
             }
             Ok(Err(_)) => {
                 // A browser in an unknown state is of no use; the next page gets a new one.
-                cdp = None;
+                tab = None;
                 page.broken = true;
                 if !page.begun {
                     page.start = page.end;
@@ -103,23 +158,14 @@ pub(super) async fn browse(run: Arc<Run>, browser: Browser, mut rng: fastrand::R
 async fn load(
     run: &Run,
     browser: &Browser,
-    cdp: &mut Option<Cdp>,
+    tab: &mut Option<Tab>,
     life: &mut Life,
     page: &mut PageRecord,
 ) -> anyhow::Result<Timing> {
-    let cdp = match cdp {
-        Some(cdp) => cdp,
-        None => cdp.insert(browser.start(run)?),
+    let tab = match tab {
+        Some(tab) => tab,
+        None => tab.insert(Tab::open(browser.start(&run.spec)?).await?),
     };
-    let context = cdp.call(None, "Target.createBrowserContext", json!({})).await?["browserContextId"].take();
-    let target = json!({ "url": "about:blank", "browserContextId": context });
-    let target = cdp.call(None, "Target.createTarget", target).await?["targetId"].take();
-    let attach = json!({ "targetId": target, "flatten": true });
-    let session = cdp.call(None, "Target.attachToTarget", attach).await?;
-    let session = session["sessionId"].as_str().context("a session")?;
-    for method in ["Page.enable", "Network.enable"] {
-        cdp.call(Some(session), method, json!({})).await?;
-    }
     let url = format!("https://{HOST}:{WEB_PORT}{}", page_path(&browser.page));
     page.start = run.now();
     page.begun = true;
@@ -127,9 +173,9 @@ async fn load(
         browser.page.iter().map(|n| PartRecord { size: *n as u32, ..PartRecord::default() }).collect();
     page.connects = vec![ConnectRecord { start: page.start, ..ConnectRecord::default() }];
     run.patience.begin(browser.user, page.start);
-    let navigation = cdp.ask(Some(session), "Page.navigate", &json!({ "url": url }))?;
+    let navigation = tab.cdp.ask(Some(&tab.session), "Page.navigate", &json!({ "url": url }))?;
     loop {
-        let word = cdp.next().await?;
+        let word = tab.cdp.next().await?;
         match word["method"].as_str() {
             Some("Network.dataReceived") => came(run, browser, life, page, &word["params"]),
             Some("Network.loadingFailed") => bail!("{}", word["params"]["errorText"]),
@@ -141,10 +187,9 @@ async fn load(
         }
     }
     let ask = json!({ "expression": TIMING, "awaitPromise": true, "returnByValue": true });
-    let said = cdp.call(Some(session), "Runtime.evaluate", ask).await?;
+    let said = tab.cdp.call(Some(&tab.session), "Runtime.evaluate", ask).await?;
     let said = said["result"]["value"].as_str().context("the page's timings")?;
     let timing = serde_json::from_str(said).with_context(|| said.to_owned())?;
-    cdp.call(None, "Target.disposeBrowserContext", json!({ "browserContextId": context })).await?;
     Ok(timing)
 }
 
@@ -177,10 +222,34 @@ impl Timing {
     }
 }
 
+impl Tab {
+    async fn open(mut cdp: Cdp) -> anyhow::Result<Self> {
+        let context =
+            cdp.call(None, "Target.createBrowserContext", json!({})).await?["browserContextId"].take();
+        let target = json!({ "url": "about:blank", "browserContextId": context });
+        let target = cdp.call(None, "Target.createTarget", target).await?["targetId"].take();
+        let attach = json!({ "targetId": target, "flatten": true });
+        let session = cdp.call(None, "Target.attachToTarget", attach).await?;
+        let session = session["sessionId"].as_str().context("a session")?.to_owned();
+        for method in ["Page.enable", "Network.enable"] {
+            cdp.call(Some(&session), method, json!({})).await?;
+        }
+        Ok(Self { cdp, context, session })
+    }
+
+    /// Opens a tab for a new visitor, who has nothing of the last one's.
+    async fn renew(mut self) -> anyhow::Result<Self> {
+        self.cdp
+            .call(None, "Target.disposeBrowserContext", json!({ "browserContextId": self.context }))
+            .await?;
+        Self::open(self.cdp).await
+    }
+}
+
 impl Browser {
-    fn start(&self, run: &Run) -> anyhow::Result<Cdp> {
-        let spec = run.spec.browser.as_ref().context("no browser")?;
-        let key = base64::engine::general_purpose::STANDARD.encode(&spec.spki_sha256);
+    fn start(&self, spec: &ClientSpec) -> anyhow::Result<Cdp> {
+        let of = spec.browser.as_ref().context("no browser")?;
+        let key = base64::engine::general_purpose::STANDARD.encode(&of.spki_sha256);
         let mut flags = vec![
             format!("--ignore-certificate-errors-spki-list={key}"),
             format!("--host-resolver-rules=MAP {HOST} {},MAP * ~NOTFOUND", server_address(self.number)),
@@ -190,7 +259,19 @@ impl Browser {
             Http::Two => vec!["--disable-quic".to_owned()],
             Http::Three => vec![format!("--origin-to-force-quic-on={HOST}:{WEB_PORT}")],
         });
-        Cdp::start(&spec.program, &spec.dir.join(format!("browser-{}", self.number)), &flags)
+        Cdp::start(&of.program, &self.folder(of), &flags)
+    }
+
+    fn folder(&self, of: &BrowserSpec) -> PathBuf {
+        of.dir.join(format!("browser-{}", self.number))
+    }
+
+    /// What the program wrote last, before it ended without having opened a tab.
+    fn last_words(&self, spec: &ClientSpec) -> String {
+        let Some(of) = &spec.browser else { return "no browser".to_owned() };
+        let log = std::fs::read_to_string(self.folder(of).join("log")).unwrap_or_default();
+        let words = log.lines().last().unwrap_or("it wrote nothing");
+        format!("{} opened no tab: {words}", of.program)
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
-use super::browser::{Browser, browse};
+use super::browser::Browsers;
 use super::calls::Caller;
 use super::congestion_control::congestion_control;
 use super::fetch::{Who, objects};
@@ -38,6 +38,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         let probe = TcpSocket::new_v4()?;
         congestion_control(&probe, &spec.congestion_control)?;
         probe.bind((user_address(0), 0).into()).context("the users' addresses are not on this host")?;
+        let browsers = Browsers::start(&spec).await?;
         let begin = Instant::now();
         let run = Arc::new(Run::new(spec, begin)?);
         let meter = Meter::start(Gauge {
@@ -48,6 +49,7 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
         })?;
         say(&Say::<()>::Ready);
         let mut lives = start(&run);
+        browsers.browse(&run, &mut lives);
         let caller = caller(&run)?;
         let ticker = tokio::spawn(tick(run.clone()));
         let mut result =
@@ -161,12 +163,8 @@ fn live(lives: &mut JoinSet<Vec<Life>>, run: &Arc<Run>, traffic: &Traffic, visit
             let life = pages(run.clone(), reader, page.clone(), rng(seed, user, 0));
             lives.spawn(async { vec![life.await] });
         }
-        Traffic::Browser { page, think, http, .. } => {
-            let number = run.spec.traffic.iter().scan(0, |first, t| Some(browsers(t, first, user))).sum();
-            let browser = Browser { user, number, http: *http, page: page.clone(), think: think.secs() };
-            let life = browse(run.clone(), browser, rng(seed, user, 0));
-            lives.spawn(async { vec![life.await] });
-        }
+        // `Browsers` have all begun together.
+        Traffic::Browser { .. } => {}
         Traffic::Long { up: true, .. } => {
             let life = upload(run.clone(), user, rng(seed, user, 0));
             lives.spawn(async { vec![life.await] });
@@ -175,17 +173,6 @@ fn live(lives: &mut JoinSet<Vec<Life>>, run: &Arc<Run>, traffic: &Traffic, visit
             let life = long(run.clone(), user, transport, rng(seed, user, 0));
             lives.spawn(async { vec![life.await] });
         }
-    }
-}
-
-/// Number of browsers of a group, whose first user is `first`, that come before `user`.
-fn browsers(traffic: &Traffic, first: &mut u32, user: u32) -> u32 {
-    let group = *first..*first + traffic.users();
-    *first = group.end;
-    if matches!(traffic, Traffic::Browser { .. }) {
-        user.clamp(group.start, group.end) - group.start
-    } else {
-        0
     }
 }
 
