@@ -266,7 +266,7 @@ impl Browser {
         of.dir.join(format!("browser-{}", self.number))
     }
 
-    /// What the program wrote last, before it ended without having opened a tab.
+    /// The last line that the program wrote, of one that opened no tab.
     fn last_words(&self, spec: &ClientSpec) -> String {
         let Some(of) = &spec.browser else { return "no browser".to_owned() };
         let log = std::fs::read_to_string(self.folder(of).join("log")).unwrap_or_default();
