@@ -277,7 +277,10 @@ impl Browser {
 
 #[cfg(test)]
 mod tests {
+    use narrows_testing::Scratch;
+
     use super::*;
+    use crate::scenario::Scenario;
 
     #[test]
     fn the_browser_s_times_stand() {
@@ -291,5 +294,21 @@ mod tests {
         assert_eq!((page.connects[0].start, page.connects[0].connected), (10.005, Some(10.205)));
         assert_eq!((page.size(), page.parts[1].done), (28_000, Some(13.9)));
         assert_eq!(page.protocol.as_deref(), Some("h2"));
+    }
+
+    #[tokio::test]
+    async fn a_browser_that_does_not_start_is_named_with_its_last_words() {
+        let dir = Scratch::new("test-no-browser");
+        let file = "name='t'\nrate='1mbit'\ndiscipline='taq'\ntraffic=[{kind='browser',users=1}]";
+        // `ls` knows none of a browser's options, and says so.
+        let program = "ls".to_owned();
+        let browser = BrowserSpec { program, dir: dir.to_path_buf(), spki_sha256: vec![0; 32] };
+        let spec = ClientSpec {
+            traffic: Scenario::parse(file, &[]).unwrap().traffic,
+            browser: Some(browser),
+            ..ClientSpec::of_nobody()
+        };
+        let error = format!("{:#}", Browsers::start(&spec).await.err().unwrap());
+        assert!(error.starts_with("ls opened no tab: ") && !error.contains("wrote nothing"), "{error}");
     }
 }

@@ -216,7 +216,6 @@ mod tests {
     use std::time::Instant;
 
     use super::super::load::ClientSpec;
-    use super::super::secure::QuicSettings;
     use super::*;
 
     #[test]
@@ -250,23 +249,7 @@ mod tests {
     #[test]
     fn what_came_of_a_record_that_is_cut_off_counts() {
         let begin = Instant::now();
-        let spec = ClientSpec {
-            server: ([127, 0, 0, 1], 1).into(),
-            congestion_control: "cubic".to_owned(),
-            window_scales: Vec::new(),
-            quic: QuicSettings::default(),
-            seed: 1,
-            duration: 10.0,
-            warmup: 0.0,
-            jitter: 0.0,
-            rtt: 0.1,
-            mtu: 1500,
-            overhead: 0,
-            browser: None,
-            traffic: Vec::new(),
-            calls: Vec::new(),
-        };
-        let run = Run::new(spec, begin).unwrap();
+        let run = Run::new(ClientSpec::of_nobody(), begin).unwrap();
         let visitor = run.patience.add(0);
         let mut object = ObjectRecord { visitor, connected: Some(1.0), ..ObjectRecord::default() };
         let mut gap = Gap { last: 0.0, connected: 1.0, arrivals: Arrivals::default() };

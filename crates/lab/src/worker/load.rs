@@ -50,6 +50,29 @@ pub struct ClientSpec {
     pub calls: Vec<Calls>,
 }
 
+#[cfg(test)]
+impl ClientSpec {
+    /// Load of ten seconds that has no users.
+    pub(super) fn of_nobody() -> Self {
+        Self {
+            server: ([127, 0, 0, 1], 1).into(),
+            congestion_control: "cubic".to_owned(),
+            window_scales: Vec::new(),
+            quic: QuicSettings::default(),
+            seed: 1,
+            duration: 10.0,
+            warmup: 0.0,
+            jitter: 0.0,
+            rtt: 0.1,
+            mtu: 1500,
+            overhead: 0,
+            browser: None,
+            traffic: Vec::new(),
+            calls: Vec::new(),
+        }
+    }
+}
+
 /// Settings of the browsers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BrowserSpec {
