@@ -203,12 +203,11 @@ impl Scenario {
     /// The users who are browsers.
     #[must_use]
     pub fn browsers(&self) -> Vec<u32> {
-        let is_one = |user: &u32| matches!(self.group(*user), Some(Traffic::Browser { .. }));
-        if self.traffic.iter().any(|t| matches!(t, Traffic::Browser { .. })) {
-            (0..self.users()).filter(is_one).collect()
-        } else {
-            Vec::new()
-        }
+        let is_one = |group: &Traffic| matches!(group, Traffic::Browser { .. });
+        Traffic::groups(&self.traffic)
+            .filter(|(_, group)| is_one(group))
+            .flat_map(|(users, _)| users)
+            .collect()
     }
 
     /// Transport of a user's data; TCP for a user of no group.
@@ -220,11 +219,7 @@ impl Scenario {
     /// Group that a user belongs to.
     #[must_use]
     pub fn group(&self, user: u32) -> Option<&Traffic> {
-        let mut first = 0;
-        self.traffic.iter().find(|t| {
-            first += t.users();
-            user < first
-        })
+        Traffic::groups(&self.traffic).find(|(users, _)| users.contains(&user)).map(|(_, group)| group)
     }
 
     fn of(experiment: &Experiment) -> anyhow::Result<Self> {

@@ -6,7 +6,7 @@
 
 use super::Table;
 use crate::record::RunRecord;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Traffic};
 
 /// Bytes on the link and of use, and the waste where the idle link was measured.
 pub(super) fn waste(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
@@ -15,10 +15,7 @@ pub(super) fn waste(t: &mut Table, scenario: &Scenario, run: &RunRecord) {
     let from = warmup.ceil() as usize;
     let counted = |at: Option<f64>| at.is_some_and(|at| at >= from as f64);
     let (mut link, mut useful, mut needed) = (0.0, 0.0, Some(0.0));
-    let mut first = 0;
-    for (group, traffic) in scenario.traffic.iter().enumerate() {
-        let its = first..first + traffic.users();
-        first = its.end;
+    for (group, (its, _)) in Traffic::groups(&scenario.traffic).enumerate() {
         let crossed: u64 = client.link.get(group).map_or(0, |b| b.iter().skip(from).sum());
         if crossed == 0 {
             continue;

@@ -1,5 +1,7 @@
 //! Traffic as the lab's workers receive it: groups of users and flows, and their settings.
 
+use std::ops::Range;
+
 use narrows_scenario::{Http, Size, TrafficKind, Transport};
 use serde::{Deserialize, Serialize};
 
@@ -162,6 +164,15 @@ impl Visits {
 }
 
 impl Traffic {
+    /// Each group with the numbers of its users, which follow those of the group before.
+    pub fn groups(all: &[Self]) -> impl Iterator<Item = (Range<u32>, &Self)> {
+        all.iter().scan(0_u32, |first, group| {
+            let users = *first..first.saturating_add(group.users());
+            *first = users.end;
+            Some((users, group))
+        })
+    }
+
     /// Number of users' addresses that the group takes.
     #[must_use]
     pub const fn users(&self) -> u32 {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::cdp::Cdp;
+use super::cdp::{Cdp, log};
 use super::content::page_path;
 use super::load::{BrowserSpec, ClientSpec, Life, RETRY, Run, object_end, pause};
 use super::record::{ConnectRecord, PageRecord, PartRecord};
@@ -32,6 +32,7 @@ pub fn server_address(browser: u32) -> Ipv4Addr {
 
 /// Browser of one user, and the pages that the browser loads.
 struct Browser {
+    of: BrowserSpec,
     user: u32,
     /// Number among all browsers.
     number: u32,
@@ -56,24 +57,22 @@ impl Browsers {
     /// Starts a browser for each user who has one, and waits until each has a tab.
     ///
     /// # Errors
-    /// If a browser does not start; names its log.
+    /// If a browser opens no tab; says what it wrote last.
     pub(super) async fn start(spec: &ClientSpec) -> anyhow::Result<Self> {
         let mut all = Vec::new();
-        let mut first = 0;
-        for traffic in &spec.traffic {
-            let users = first..first + traffic.users();
-            first = users.end;
+        for (users, traffic) in Traffic::groups(&spec.traffic) {
             let Traffic::Browser { page, think, http, .. } = traffic else { continue };
             for user in users {
-                let (page, think) = (page.clone(), think.secs());
-                all.push(Browser { user, number: all.len() as u32, http: *http, page, think });
+                let (of, page) = (spec.browser.clone().context("no browser")?, page.clone());
+                let number = all.len() as u32;
+                all.push(Browser { of, user, number, http: *http, page, think: think.secs() });
             }
         }
         // All start at once, and each is then asked for a tab.
-        let started: Vec<_> = all.iter().map(|browser| browser.start(spec)).collect::<Result<_, _>>()?;
+        let started: Vec<_> = all.iter().map(Browser::start).collect::<Result<_, _>>()?;
         let mut ready = Vec::new();
         for (browser, cdp) in all.into_iter().zip(started) {
-            let tab = Tab::open(cdp).await.with_context(|| browser.last_words(spec))?;
+            let tab = Tab::open(cdp).await.with_context(|| browser.last_words())?;
             ready.push((browser, tab));
         }
         Ok(Self(ready))
@@ -164,7 +163,7 @@ async fn load(
 ) -> anyhow::Result<Timing> {
     let tab = match tab {
         Some(tab) => tab,
-        None => tab.insert(Tab::open(browser.start(&run.spec)?).await?),
+        None => tab.insert(Tab::open(browser.start()?).await?),
     };
     let url = format!("https://{HOST}:{WEB_PORT}{}", page_path(&browser.page));
     page.start = run.now();
@@ -189,8 +188,7 @@ async fn load(
     let ask = json!({ "expression": TIMING, "awaitPromise": true, "returnByValue": true });
     let said = tab.cdp.call(Some(&tab.session), "Runtime.evaluate", ask).await?;
     let said = said["result"]["value"].as_str().context("the page's timings")?;
-    let timing = serde_json::from_str(said).with_context(|| said.to_owned())?;
-    Ok(timing)
+    serde_json::from_str(said).with_context(|| said.to_owned())
 }
 
 /// A piece of a body.
@@ -247,9 +245,8 @@ impl Tab {
 }
 
 impl Browser {
-    fn start(&self, spec: &ClientSpec) -> anyhow::Result<Cdp> {
-        let of = spec.browser.as_ref().context("no browser")?;
-        let key = base64::engine::general_purpose::STANDARD.encode(&of.spki_sha256);
+    fn start(&self) -> anyhow::Result<Cdp> {
+        let key = base64::engine::general_purpose::STANDARD.encode(&self.of.spki_sha256);
         let mut flags = vec![
             format!("--ignore-certificate-errors-spki-list={key}"),
             format!("--host-resolver-rules=MAP {HOST} {},MAP * ~NOTFOUND", server_address(self.number)),
@@ -259,19 +256,18 @@ impl Browser {
             Http::Two => vec!["--disable-quic".to_owned()],
             Http::Three => vec![format!("--origin-to-force-quic-on={HOST}:{WEB_PORT}")],
         });
-        Cdp::start(&of.program, &self.folder(of), &flags)
+        Cdp::start(&self.of.program, &self.folder(), &flags)
     }
 
-    fn folder(&self, of: &BrowserSpec) -> PathBuf {
-        of.dir.join(format!("browser-{}", self.number))
+    fn folder(&self) -> PathBuf {
+        self.of.dir.join(format!("browser-{}", self.number))
     }
 
     /// The last line that the program wrote, of one that opened no tab.
-    fn last_words(&self, spec: &ClientSpec) -> String {
-        let Some(of) = &spec.browser else { return "no browser".to_owned() };
-        let log = std::fs::read_to_string(self.folder(of).join("log")).unwrap_or_default();
-        let words = log.lines().last().unwrap_or("it wrote nothing");
-        format!("{} opened no tab: {words}", of.program)
+    fn last_words(&self) -> String {
+        let written = std::fs::read_to_string(log(&self.folder())).unwrap_or_default();
+        let words = written.lines().last().unwrap_or("it wrote nothing");
+        format!("{} opened no tab: {words}", self.of.program)
     }
 }
 

@@ -2,12 +2,17 @@
 //! by a zero byte (`--remote-debugging-pipe`).
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+
+/// What a browser whose profile is in `dir` writes to standard error.
+pub(super) fn log(dir: &Path) -> PathBuf {
+    dir.join("log")
+}
 
 /// A browser that runs; ended when dropped.
 pub(super) struct Cdp {
@@ -32,7 +37,7 @@ impl Cdp {
             .env("HOME", dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(dir.join("log"))?)
+            .stderr(std::fs::File::create(log(dir))?)
             .spawn()
             .context("the browser")?;
         let tell = child.stdin.take();

@@ -88,15 +88,8 @@ pub fn run(spec: ClientSpec) -> anyhow::Result<ClientResult> {
 /// Numbers that no user has, because arriving users have numbers of their own, and those of users who wait for nothing,
 /// because they send.
 fn nobodies(spec: &ClientSpec) -> BTreeSet<u32> {
-    let mut first = 0;
-    let mut all = BTreeSet::new();
-    for traffic in &spec.traffic {
-        if traffic.visits().is_some() || traffic.sends() {
-            all.extend(first..first + traffic.users());
-        }
-        first += traffic.users();
-    }
-    all
+    let waits = |group: &Traffic| group.visits().is_none() && !group.sends();
+    Traffic::groups(&spec.traffic).filter(|(_, group)| !waits(group)).flat_map(|(users, _)| users).collect()
 }
 
 /// Whole seconds of load.
@@ -122,12 +115,10 @@ fn start(run: &Arc<Run>) -> JoinSet<Vec<Life>> {
             Vec::new()
         });
     }
-    let mut first = 0;
-    for traffic in &run.spec.traffic {
-        let users = traffic.users();
+    for (users, traffic) in Traffic::groups(&run.spec.traffic) {
         match traffic.visits() {
             Some(visits) => {
-                let open = Open { first, users, visits };
+                let open = Open { first: users.start, users: traffic.users(), visits };
                 let traffic = traffic.clone();
                 let live = move |lives: &mut JoinSet<_>, run: &Arc<Run>, visitor, seed| {
                     live(lives, run, &traffic, visitor, seed);
@@ -135,12 +126,11 @@ fn start(run: &Arc<Run>) -> JoinSet<Vec<Life>> {
                 lives.spawn(come(run.clone(), open, live));
             }
             None => {
-                for user in first..first + users {
+                for user in users {
                     live(&mut lives, run, traffic, Visitor { user, person: user }, run.spec.seed);
                 }
             }
         }
-        first += users;
     }
     lives
 }
