@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// What a browser whose profile is in `dir` writes to standard error.
+/// File of the standard error of a browser whose profile is in `dir`.
 pub(super) fn log(dir: &Path) -> PathBuf {
     dir.join("log")
 }
