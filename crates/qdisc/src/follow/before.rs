@@ -41,13 +41,15 @@ const SHOWN: u32 = 4;
 const SLACK: Duration = Duration::from_millis(3);
 /// Weight of what was known in the averages of round trips, of eight (SRTT: RFC 6298, section 2).
 const KNOWN: u64 = 7;
+/// Packets for which a link of the average rate takes as long as an outage, if that is longer than [`LOST_AFTER`].
+const MISSED: u64 = 4;
 /// Packets outside that are always let go: fewer may never be answered.
 const LEAST: u64 = 2;
 /// Releases that are remembered one by one.
 const RELEASES: usize = 8192;
 /// Multiple of the settings' `target` and `packets` that is aimed at. What is let go joins the queue only a round trip
 /// later, in bursts of what a server sends at once; with once as much the link rests for a tenth of the time more.
-const BURSTS: f64 = 2.0;
+const STANDS: f64 = 2.0;
 /// Gain on the link's rate while no queue shows for a round trip and packets wait here; and while the queue is let run
 /// empty. Both are BBR's.
 const MORE: f64 = 1.25;
@@ -142,8 +144,30 @@ struct Search {
 enum Watch {
     /// The shortest wait is measured.
     Measuring { from: Instant, shortest: Option<Duration> },
-    /// The queue is let run empty: the shortest wait in this time is no queue.
-    Emptying { from: Instant, until: Instant, shortest: Option<Duration> },
+    /// The queue is let run empty: what all packets wait alike from `from` to `until` is no queue.
+    Emptying { from: Instant, until: Instant, waits: Option<WaitRange> },
+}
+
+/// Shortest and longest wait.
+#[derive(Clone, Copy, Debug)]
+struct WaitRange {
+    shortest: Duration,
+    longest: Duration,
+}
+
+impl WaitRange {
+    /// The range of `known` and another wait.
+    fn with(known: Option<Self>, wait: Duration) -> Self {
+        known.map_or(Self { shortest: wait, longest: wait }, |known| Self {
+            shortest: known.shortest.min(wait),
+            longest: known.longest.max(wait),
+        })
+    }
+
+    /// Wait of all packets, if it differs by no more than `by`.
+    fn alike(self, by: Duration) -> Option<Duration> {
+        (self.longest.saturating_sub(self.shortest) <= by).then_some(self.shortest)
+    }
 }
 
 impl Watch {
@@ -343,8 +367,9 @@ impl Before {
             LESS * self.rate.carried_in(self.user_time + self.far_time)
         } else {
             let gain = if self.search.again { MORE } else { 1.0 };
-            let target = self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64;
-            gain * trip + target * BURSTS
+            let target = self.rate.carried_in(self.config.target);
+            let steady = target + self.config.packets * PACKET as f64;
+            gain * trip + steady * STANDS
         };
         window.max((LEAST * PACKET) as f64)
     }
@@ -381,9 +406,6 @@ impl Before {
         }
         self.times.gives_up(now);
         self.outside = Outside::default();
-        // The time without a link says nothing of its rate once it is back.
-        self.services.clear();
-        self.rate.forget_deliveries();
     }
 
     /// Writes off what it would if it bounded what leaves, before a packet of `bytes` that another lets go.
@@ -424,10 +446,12 @@ impl Before {
         self.arrived += bytes;
         self.unserved += bytes;
         self.opening.arrives(now, bytes, self.trip());
-        let outage = self.times.hears(now, LOST_AFTER);
-        if outage {
+        let silent = self.times.hears(now, LOST_AFTER);
+        if silent {
             self.reasons.note(DecisionReason::Recovered);
-            self.rate.resume();
+        }
+        if silent || now.since(before) > LOST_AFTER.max(self.rate.packet_time() * MISSED) {
+            self.measure_anew(now);
         }
         let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) else { return false };
         let flow = header.key.hash(self.seed);
@@ -440,7 +464,7 @@ impl Before {
             // found a queue, as those who were there before the box, get one.
             let alone = before < asked || by_clock.is_some_and(|waited| waited <= SLACK);
             let answer = Answer { host, rtt, left: now, alone, emptied: false };
-            let path = self.paths.learn(now, answer, near, outage);
+            let path = self.paths.learn(now, answer, near, silent);
             // Every path counts until a first rate is measured.
             (path.sure || !self.rate.is_measured()).then(|| {
                 self.far_time = average(self.far_time, path.rtt);
@@ -465,6 +489,14 @@ impl Before {
         self.late = now.since(self.joined).saturating_sub(self.longer);
         self.take_news(now, bytes);
         true
+    }
+
+    /// Measures the rate anew from `now` on: the time without a link says nothing of its rate once it is back.
+    fn measure_anew(&mut self, now: Instant) {
+        self.services.clear();
+        self.rate.forget_deliveries();
+        self.rate.resume();
+        (self.news_at, self.unserved) = (now, 0);
     }
 
     /// Takes news of a packet of `bytes` that has waited for [`Self::late`].
@@ -526,30 +558,37 @@ impl Before {
             self.watch = Watch::anew(now);
             return;
         }
-        let shorter = |known: Option<Duration>| Some(known.map_or(self.late, |known| known.min(self.late)));
-        let stands = |shortest: Option<Duration>| shortest.filter(|shortest| *shortest > EMPTY + own);
+        let empty = EMPTY + own;
         let holds = self.holds(now);
         self.watch = match self.watch {
             Watch::Measuring { from, shortest } if now.since(from) < EMPTIES => {
-                Watch::Measuring { from, shortest: shorter(shortest) }
+                let shortest = Some(shortest.map_or(self.late, |known| known.min(self.late)));
+                Watch::Measuring { from, shortest }
             }
-            Watch::Measuring { shortest, .. } if self.search.full && stands(shortest).is_some() => {
+            Watch::Measuring { shortest: Some(shortest), .. } if self.search.full && shortest > empty => {
                 if holds {
                     self.reasons.note(DecisionReason::Draining);
                 }
                 let from = now + self.trip() + self.late;
-                Watch::Emptying { from, until: from + self.trip(), shortest: None }
+                Watch::Emptying { from, until: from + self.trip(), waits: None }
             }
-            Watch::Emptying { from, until, shortest } if now < until => {
-                let shortest = if now >= from { shorter(shortest) } else { shortest };
-                Watch::Emptying { from, until, shortest }
+            Watch::Emptying { .. } if self.late <= empty => {
+                if holds {
+                    self.reasons.note(DecisionReason::Drained);
+                }
+                Watch::anew(now)
             }
-            Watch::Emptying { shortest, .. } => {
-                if let Some(shortest) = stands(shortest) {
-                    self.longer = (self.longer + shortest.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
+            Watch::Emptying { from, until, waits } if now < until => {
+                let waits = if now >= from { Some(WaitRange::with(waits, self.late)) } else { waits };
+                Watch::Emptying { from, until, waits }
+            }
+            Watch::Emptying { waits, .. } => {
+                // Waits that differ are those of a queue, as behind a link that has become slower meanwhile.
+                if let Some(wait) = waits.and_then(|waits| waits.alike(empty)) {
+                    self.longer = (self.longer + wait.saturating_sub(EMPTY)).min(LONGER_AT_MOST);
                     self.reasons.note(DecisionReason::PathsLonger);
                 } else if holds {
-                    self.reasons.note(DecisionReason::Drained);
+                    self.reasons.note(DecisionReason::NotDrained);
                 }
                 Watch::anew(now)
             }

@@ -99,6 +99,8 @@ reasons! {
     Draining, "draining", "a queue stood all the time: little is let go to see how long the way is without one";
     /// The queue was let run empty.
     Drained, "drained", "the way without a queue is measured: packets leave as before";
+    /// The queue did not run empty.
+    NotDrained, "not_drained", "a queue stayed although little was let go: this says nothing of the way";
     /// All paths have become longer.
     PathsLonger, "paths_longer", "a wait stayed where the queue should have run empty: the way has become longer";
     /// Nothing is held back for a trial.

@@ -199,7 +199,7 @@ fn a_fixed_rate_is_found_and_the_queue_stands_in_the_box() {
         assert!(carried * 100 >= kbps * 90, "{kbps} kbit/s: carried {carried}");
         // Twice the target of 30 ms and half a packet; two packets that are always let go, a burst of two, and what the
         // other paths than the average add.
-        let bound = Rate::from_kbps(kbps).time_to_send(Bytes(6000)) + Duration::from_millis(110);
+        let bound = Rate::from_kbps(kbps).time_to_send(Bytes(6000)) + Duration::from_millis(120);
         assert!(wait <= bound, "{kbps} kbit/s: {wait} in the queue");
     }
 }
@@ -242,6 +242,37 @@ fn an_outage_is_not_filled_and_its_end_is_seen() {
     assert!((1..=130).contains(&meanwhile), "{meanwhile} packets");
     let (carried, _) = path.came(ms(32_000), ms(34_000));
     assert!(carried >= 850, "{carried} kbit/s");
+}
+
+/// Windows of 10 packets are all under way in the outage, so that none waits in the box; of larger ones many wait there.
+#[test]
+fn the_time_of_an_outage_is_not_counted_to_the_rate() {
+    for window in [10, 20, 60] {
+        let rate = |from: Instant| {
+            let from = if (ms(20_000)..ms(28_000)).contains(&from) { ms(28_000) } else { from };
+            from + Rate::from_kbps(2_000).time_to_send(Bytes(1500))
+        };
+        let mut path = Path::new(6, window, near_and_far);
+        path.run(ms(31_000), false, rate);
+        let (carried, _) = path.came(ms(28_500), ms(31_000));
+        assert!(carried >= 1_900, "windows of {window}: {carried} kbit/s");
+    }
+}
+
+/// A step may come while the queue is let run empty. That the queue grows then does not say that paths are longer.
+#[test]
+fn a_link_that_became_slower_is_not_taken_for_longer_paths() {
+    for step in (30_000..40_000).step_by(500) {
+        let rate = |from: Instant| {
+            let kbps = if from < ms(step) { 5_000 } else { 500 };
+            from + Rate::from_kbps(kbps).time_to_send(Bytes(1500))
+        };
+        let mut path = Path::with("where=before,target=60ms", 6, 60, near_and_far);
+        path.run(ms(step + 30_000), false, rate);
+        // 2.3 s of packets are under way at the step, and the box lets go half of what comes.
+        let (_, wait) = path.came(ms(step + 9_000), ms(step + 30_000));
+        assert!(wait <= Duration::from_millis(600), "a step after {step} ms: {wait}");
+    }
 }
 
 #[test]
