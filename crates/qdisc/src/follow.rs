@@ -120,6 +120,15 @@ impl Controller {
         either!(self, queue_stands())
     }
 
+    /// Side on which the link lies, as far as that is known.
+    const fn side(&self) -> Option<LinkSide> {
+        match self {
+            Self::Behind(_) => Some(LinkSide::Behind),
+            Self::Before(_) => Some(LinkSide::Before),
+            Self::Find(control) => control.found(),
+        }
+    }
+
     /// Whether nothing that passes tells of the link.
     fn is_blind(&self, now: Instant) -> bool {
         either!(self, is_blind(now))
@@ -140,6 +149,18 @@ impl Controller {
     }
 }
 
+/// A packet that leaves the box.
+#[derive(Clone, Copy, Debug)]
+struct Departure<'a> {
+    header: &'a Header,
+    /// Bytes that the packet takes on the link.
+    bytes: u64,
+    /// Whether others wait behind the packet.
+    waiting: bool,
+    /// Whether the sender may send as much again once the packet is acknowledged.
+    brings_more: bool,
+}
+
 /// A discipline before a link whose rate is followed.
 #[derive(Debug)]
 pub struct Follow<P, Q> {
@@ -152,6 +173,8 @@ pub struct Follow<P, Q> {
     /// Rate that the discipline was told, and when.
     announced: Rate,
     announced_at: Instant,
+    /// Whether the discipline was told that the link lies before the box.
+    told_before: bool,
     /// Recorder of decisions, if somebody wants them, and the bounds of the rate.
     recorder: Option<Box<Recorder>>,
     config: FollowConfig,
@@ -165,6 +188,7 @@ impl<P, Q> Follow<P, Q> {
         Self {
             announced: link.rate,
             announced_at: Instant::ZERO,
+            told_before: false,
             link,
             spec,
             inner,
@@ -179,12 +203,6 @@ impl<P, Q> Follow<P, Q> {
     /// The discipline inside.
     pub const fn inner_mut(&mut self) -> &mut Q {
         &mut self.inner
-    }
-
-    /// Returns the discipline, with all packets that wait in the discipline.
-    #[must_use]
-    pub fn into_inner(self) -> Q {
-        self.inner
     }
 }
 
@@ -217,6 +235,15 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
         self.control.belief(now, self.inner.backlog().packets > 0)
     }
 
+    /// Returns the discipline, with all packets that wait in the discipline.
+    #[must_use]
+    pub fn into_inner(mut self) -> Q {
+        if let Some(path) = self.inner.reverse_path_mut() {
+            path.link_is_before(false);
+        }
+        self.inner
+    }
+
     /// Records what a packet has brought about.
     fn record(&mut self, now: Instant) {
         if let Some(recorder) = &mut self.recorder {
@@ -229,8 +256,15 @@ impl<P: Packet, Q: Discipline<P>> Follow<P, Q> {
         self.link.largest().get()
     }
 
-    /// Tells the discipline of another rate.
+    /// Tells the discipline of another side and of another rate.
     fn announce(&mut self, now: Instant) {
+        let before = self.control.side() == Some(LinkSide::Before);
+        if before != self.told_before
+            && let Some(path) = self.inner.reverse_path_mut()
+        {
+            path.link_is_before(before);
+            self.told_before = before;
+        }
         let (rate, known) = (either!(&self.control, rate()).as_bps(), self.announced.as_bps());
         if now.since(self.announced_at) < ANNOUNCED_EVERY
             || rate.abs_diff(known) * 100 <= known * ANNOUNCED_CHANGE
@@ -273,7 +307,10 @@ impl<P: Packet, Q: Discipline<P>> Qdisc<P> for Follow<P, Q> {
         };
         let bytes = self.link.wire_len(packet.len()).get();
         let waiting = self.inner.backlog().packets > 0;
-        either!(&mut self.control, departs(now, packet.header(), bytes, waiting));
+        let header = packet.header();
+        let brings_more =
+            !self.told_before || self.inner.reverse_path().is_none_or(|path| path.brings_more(header));
+        either!(&mut self.control, departs(now, &Departure { header, bytes, waiting, brings_more }));
         self.recorder.iter_mut().for_each(|recorder| recorder.leaves(bytes));
         self.record(now);
         Some(packet)

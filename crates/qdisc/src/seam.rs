@@ -97,6 +97,15 @@ pub trait ReversePath<P: Packet> {
     /// that time how long what passes takes.
     fn behind_others(&mut self) {}
 
+    /// Says whether the slow link lies before the box: what senders have under way waits there then, not in the queue.
+    fn link_is_before(&mut self, _before: bool) {}
+
+    /// Whether the sender of a packet that has just left may send more once the packet is acknowledged. Not if the
+    /// discipline holds the sender back.
+    fn brings_more(&self, _left: &Header) -> bool {
+        true
+    }
+
     /// A packet of the other direction that was kept and may go now. What was kept of the own direction moves into the
     /// queue at this call. This and the three methods below are for disciplines that keep packets.
     fn release(&mut self, _now: Instant, _verdicts: &mut Verdicts<P>) -> Option<P> {

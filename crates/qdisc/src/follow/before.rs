@@ -18,7 +18,6 @@ use std::collections::VecDeque;
 use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::{FlowKey, Header};
 
-use super::PACKET;
 use super::clocks::Clocks;
 use super::config::FollowConfig;
 use super::decisions::{DecisionReason, DecisionSignals, Reasons};
@@ -29,6 +28,7 @@ use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
 use super::report::{FollowPhase, FollowReport, FollowSignals};
 use super::round_trips::RoundTrips;
 use super::sides::{LinkSide, Waits};
+use super::{Departure, PACKET};
 
 /// Time without evidence of the queue after which the link cannot bound what leaves.
 const FORGOTTEN: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ const LEAST: u64 = 2;
 const RELEASES: usize = 8192;
 /// Multiple of the settings' `target` and `packets` that is aimed at. What is let go joins the queue only a round trip
 /// later, in bursts of what a server sends at once; with once as much the link rests for a tenth of the time more.
-const STANDS: f64 = 2.0;
+const STANDS: f64 = 2.2;
 /// Gain on the link's rate while no queue shows for a round trip and packets wait here; and while the queue is let run
 /// empty. Both are BBR's.
 const MORE: f64 = 1.25;
@@ -359,6 +359,11 @@ impl Before {
         self.user_time + self.far_time + self.longer
     }
 
+    /// Bytes that are to stand before the link.
+    fn stands(&self) -> f64 {
+        (self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64) * STANDS
+    }
+
     /// Bytes that may be outside.
     fn window(&self) -> f64 {
         let trip = self.rate.carried_in(self.trip());
@@ -367,9 +372,7 @@ impl Before {
             LESS * self.rate.carried_in(self.user_time + self.far_time)
         } else {
             let gain = if self.search.again { MORE } else { 1.0 };
-            let target = self.rate.carried_in(self.config.target);
-            let steady = target + self.config.packets * PACKET as f64;
-            gain * trip + steady * STANDS
+            gain * trip + self.stands()
         };
         window.max((LEAST * PACKET) as f64)
     }
@@ -415,14 +418,16 @@ impl Before {
         }
     }
 
-    /// Notes a packet that leaves for the packet's user and takes `bytes` on the link; `waiting` says whether others
-    /// wait behind the packet.
-    pub fn departs(&mut self, now: Instant, header: &Header, bytes: u64, waiting: bool) {
+    /// Notes a packet that leaves for the packet's user.
+    pub fn departs(&mut self, now: Instant, departure: &Departure<'_>) {
+        let &Departure { header, bytes, waiting, brings_more } = departure;
         if let Some((sent, _)) = header.tcp.filter(|t| t.payload > 0).and_then(|t| t.timestamps) {
             self.near.note(now, header.key.hash(self.seed), sent);
         }
         self.outside.pass(now);
-        self.outside.add(now + self.user_time + self.paths.to(server(header, self.seed)), bytes);
+        if brings_more {
+            self.outside.add(now + self.user_time + self.paths.to(server(header, self.seed)), bytes);
+        }
         self.times.departs(now, bytes, self.config.ceiling(), waiting);
     }
 
@@ -445,7 +450,7 @@ impl Before {
         let before = core::mem::replace(&mut self.arrived_at, now);
         self.arrived += bytes;
         self.unserved += bytes;
-        self.opening.arrives(now, bytes, self.trip());
+        self.opening.arrives(now, bytes, self.trip(), self.rate.time_for(self.stands()));
         let silent = self.times.hears(now, LOST_AFTER);
         if silent {
             self.reasons.note(DecisionReason::Recovered);
@@ -570,7 +575,9 @@ impl Before {
                     self.reasons.note(DecisionReason::Draining);
                 }
                 let from = now + self.trip() + self.late;
-                Watch::Emptying { from, until: from + self.trip(), waits: None }
+                // A queue that still drains falls by half of this time and more, so its waits are not alike.
+                let until = from + self.trip().max(empty * 4);
+                Watch::Emptying { from, until, waits: None }
             }
             Watch::Emptying { .. } if self.late <= empty => {
                 if holds {

@@ -8,6 +8,7 @@
 use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
+use super::Departure;
 use super::PACKET;
 use super::config::FollowConfig;
 use super::decisions::{DecisionReason, DecisionSignals, Reasons};
@@ -349,8 +350,9 @@ impl Control {
         }
     }
 
-    /// Notes a packet that leaves and takes `bytes` on the link; whether others wait behind it.
-    pub fn departs(&mut self, now: Instant, header: &Header, bytes: u64, waiting: bool) {
+    /// Notes a packet that leaves.
+    pub fn departs(&mut self, now: Instant, departure: &Departure<'_>) {
+        let &Departure { header, bytes, waiting, .. } = departure;
         let alone = self.transit.in_flight() == 0;
         let due = self.echoes.departs(now, header, bytes, alone);
         if alone {

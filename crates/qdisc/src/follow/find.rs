@@ -11,6 +11,7 @@
 use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
+use super::Departure;
 use super::config::FollowConfig;
 use super::decisions::{DecisionReason, DecisionSignals, Reasons};
 use super::report::{FollowPhase, FollowReport};
@@ -77,6 +78,11 @@ impl Find {
         self.sides.reconfigure(config);
     }
 
+    /// Side whose controller bounds what leaves.
+    pub const fn found(&self) -> Option<LinkSide> {
+        self.found
+    }
+
     /// Rate of the link, or the rate of the settings until one is found.
     pub fn rate(&self) -> Rate {
         self.found.map_or(self.at_first, |side| self.sides.rate(side))
@@ -134,10 +140,10 @@ impl Find {
         self.sides.make_room(now, bytes);
     }
 
-    /// Notes a packet that leaves and takes `bytes` on the link; whether others wait behind it.
-    pub fn departs(&mut self, now: Instant, header: &Header, bytes: u64, waiting: bool) {
-        self.held |= waiting;
-        self.sides.departs(now, header, bytes, waiting);
+    /// Notes a packet that leaves.
+    pub fn departs(&mut self, now: Instant, departure: &Departure<'_>) {
+        self.held |= departure.waiting;
+        self.sides.departs(now, departure);
     }
 
     /// Notes a packet of the other direction. Returns whether it brings news of the link.

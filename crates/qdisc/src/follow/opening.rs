@@ -18,7 +18,7 @@ use super::decisions::{DecisionReason, Reasons};
 /// Time over which arrivals are averaged, at least, and in round trips without a queue.
 const AVERAGED: Duration = Duration::from_secs(5);
 const TRIPS: u64 = 2;
-/// Multiple of the round trip without a queue from which a round trip is long.
+/// Multiple of the round trip without a queue from which a round trip is long, beside the queue that is let stand.
 const LONG: u64 = 2;
 /// Multiple within which the shortest round trips of a trial are as before it.
 const ALIKE: f64 = 1.6;
@@ -135,8 +135,8 @@ impl Opening {
         self.most *= FALLEN;
     }
 
-    /// Notes an arrival of `bytes`; a round trip without a queue takes `trip`.
-    pub fn arrives(&mut self, now: Instant, bytes: u64, trip: Duration) {
+    /// Notes an arrival of `bytes`; a round trip without a queue takes `trip`, and the queue that is aimed at `stands`.
+    pub fn arrives(&mut self, now: Instant, bytes: u64, trip: Duration, stands: Duration) {
         self.bytes += bytes;
         let time = now.since(self.from);
         if time < AVERAGED.max(trip * TRIPS) {
@@ -147,7 +147,7 @@ impl Opening {
         let shortest = self.shortest.take();
         (self.from, self.bytes) = (now, 0);
         if let Some(shortest) = shortest {
-            self.end_average(now, Average { rate, shortest }, waits && shortest > trip * LONG);
+            self.end_average(now, Average { rate, shortest }, waits && shortest > trip * LONG + stands);
         }
         self.before = shortest;
     }
@@ -202,6 +202,7 @@ mod tests {
     use super::*;
 
     const TRIP: Duration = Duration::from_millis(50);
+    const STANDS: Duration = Duration::from_millis(70);
 
     /// Seconds in which a queue is seen at work.
     struct Seconds {
@@ -220,7 +221,7 @@ mod tests {
                 self.now += 100;
                 let now = Instant::ZERO + Duration::from_millis(self.now);
                 self.opening.answered(Duration::from_millis(rtt_ms));
-                self.opening.arrives(now, kbps * 1000 / 8 / 10, TRIP);
+                self.opening.arrives(now, kbps * 1000 / 8 / 10, TRIP, STANDS);
             }
         }
 
@@ -284,7 +285,8 @@ mod tests {
     fn nothing_is_tried_while_no_queue_stands() {
         let mut s = Seconds::new();
         assert_eq!(s.opens_within(10, 1000, 60), None);
-        assert_eq!(s.opens_within(600, 100, 60), None, "the link has become slower, and is followed");
+        // Twice the round trip, and the queue that is aimed at.
+        assert_eq!(s.opens_within(600, 100, 170), None, "the link has become slower, and is followed");
     }
 
     #[test]

@@ -5,12 +5,12 @@ use core::ops::{Index, IndexMut};
 use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::Header;
 
-use super::PACKET;
 use super::before::Before;
 use super::config::FollowConfig;
 use super::control::Control;
 use super::decisions::{DecisionSignals, Reasons};
 use super::report::FollowReport;
+use super::{Departure, PACKET};
 
 /// Packets that have to tell before a queue can stand.
 const TOLD: u32 = 4;
@@ -201,10 +201,10 @@ impl Sides {
         self.before.idles(now);
     }
 
-    /// Notes a packet that leaves and takes `bytes` on the link; whether others wait behind it.
-    pub fn departs(&mut self, now: Instant, header: &Header, bytes: u64, waiting: bool) {
-        self.behind.departs(now, header, bytes, waiting);
-        self.before.departs(now, header, bytes, waiting);
+    /// Notes a packet that leaves.
+    pub fn departs(&mut self, now: Instant, departure: &Departure<'_>) {
+        self.behind.departs(now, departure);
+        self.before.departs(now, departure);
     }
 
     /// Writes off what has to be, so that a packet of `bytes` may leave.

@@ -6,6 +6,7 @@
 use narrows_units::{Bytes, Duration, Instant, Rate};
 use narrows_wire::Header;
 
+use super::Departure;
 use super::config::FollowConfig;
 use super::sides::{BySide, LinkSide, Sides, Waits};
 
@@ -66,7 +67,8 @@ impl LinkWatch {
         }
         // Packets leave as they come: nothing waits at the point.
         self.sides.make_room(now, bytes.get());
-        self.sides.departs(now, header, bytes.get(), true);
+        let departure = Departure { header, bytes: bytes.get(), waiting: true, brings_more: true };
+        self.sides.departs(now, &departure);
     }
 
     /// Notes a packet of the other direction.

@@ -42,7 +42,7 @@ mod repair;
 mod tests;
 mod turns;
 
-use narrows_flow::{FlowId, Micros, PacketKind, Tracker, TrackerConfig};
+use narrows_flow::{Flow, FlowId, Micros, PacketKind, Tracker, TrackerConfig};
 use narrows_units::{Bytes, Dscp, Duration, Instant, SeqNum};
 use narrows_users::User;
 use narrows_wire::{Flags, FlowKey, Header, Proto, TcpHeader};
@@ -469,17 +469,21 @@ impl<P: Packet> DefaultMode<P> {
     /// The window that an acknowledgment is to tell, if another than it tells. The acknowledgment is `late` if it has
     /// to wait here.
     fn clamped_window(&mut self, id: FlowId, tcp: &TcpHeader, late: bool) -> Option<u16> {
-        let unscaled = tcp.flags.0 & (Flags::SYN.0 | Flags::RST.0) != 0;
-        if !self.config.window_clamp || unscaled {
+        if tcp.flags.0 & (Flags::SYN.0 | Flags::RST.0) != 0 {
             return None;
         }
         let flow = self.queues.flow(id);
-        // A scale is in force only if both sides have offered one (RFC 7323, section 2.2).
-        let scale = flow.forward_scale().and(flow.reverse_scale())?;
-        // Without the far side's round trip nobody can say how much must be under way.
-        flow.sender_rtt()?;
+        let scale = self.clamped_scale(flow)?;
         let (segments, max_seq) = (self.in_flight(id), flow.max_seq());
         self.queues.state_mut(id).clamp.window(tcp, scale, segments, max_seq, late)
+    }
+
+    /// The scale of the window of a flow whose sender may be held back; `None` if the sender is not.
+    fn clamped_scale(&self, flow: &Flow) -> Option<u8> {
+        // Without the far side's round trip nobody can say how much must be under way.
+        flow.sender_rtt().filter(|_| self.config.window_clamp)?;
+        // A scale is in force only if both sides have offered one (RFC 7323, section 2.2).
+        flow.forward_scale().and(flow.reverse_scale())
     }
 
     /// Whether new pools have to wait: a round of one full packet for each pool that is served takes longer than a
@@ -569,6 +573,17 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
 
     fn behind_others(&mut self) {
         self.queues.tracker_mut().behind_others();
+    }
+
+    fn link_is_before(&mut self, before: bool) {
+        self.queues.wait_elsewhere(before);
+    }
+
+    fn brings_more(&self, left: &Header) -> bool {
+        let Some(id) = left.tcp.and_then(|_| self.queues.tracker().lookup(&left.key)) else { return true };
+        let flow = self.queues.flow(id);
+        self.clamped_scale(flow).is_none()
+            || self.queues.state(id).clamp.permits_more(self.in_flight(id), flow.max_seq())
     }
 
     fn release(&mut self, now: Instant, verdicts: &mut Verdicts<P>) -> Option<P> {

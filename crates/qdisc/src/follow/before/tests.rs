@@ -7,7 +7,10 @@ use narrows_wire::{Flags, Proto, TcpHeader};
 
 use super::*;
 use crate::follow::{Follow, tests::ms};
-use crate::{Fifo, Limit, Qdisc as _, Record, ReversePath as _, ShaperConfig, Spec};
+use crate::{
+    Backlog, Discipline, Fifo, Limit, Manage, Qdisc, Record, Report, ReversePath, ShaperConfig, Spec,
+    Verdicts,
+};
 
 const PAYLOAD: u32 = 1448;
 
@@ -197,9 +200,9 @@ fn a_fixed_rate_is_found_and_the_queue_stands_in_the_box() {
         path.run(ms(90_000), false, constant(kbps));
         let (carried, wait) = path.came(ms(60_000), ms(90_000));
         assert!(carried * 100 >= kbps * 90, "{kbps} kbit/s: carried {carried}");
-        // Twice the target of 30 ms and half a packet; two packets that are always let go, a burst of two, and what the
-        // other paths than the average add.
-        let bound = Rate::from_kbps(kbps).time_to_send(Bytes(6000)) + Duration::from_millis(120);
+        // 2.2 times the target of 30 ms and half a packet; two packets that are always let go, a burst of two, and what
+        // the other paths than the average add.
+        let bound = Rate::from_kbps(kbps).time_to_send(Bytes(6000)) + Duration::from_millis(130);
         assert!(wait <= bound, "{kbps} kbit/s: {wait} in the queue");
     }
 }
@@ -244,7 +247,7 @@ fn an_outage_is_not_filled_and_its_end_is_seen() {
     assert!(carried >= 850, "{carried} kbit/s");
 }
 
-/// Windows of 10 packets are all under way in the outage, so that none waits in the box; of larger ones many wait there.
+/// Windows of 10 packets are all under way in the outage, so that none waits in the box; of larger ones many wait.
 #[test]
 fn the_time_of_an_outage_is_not_counted_to_the_rate() {
     for window in [10, 20, 60] {
@@ -315,6 +318,86 @@ fn asked_oftener_it_says_the_same() {
     told.run(ms(8_000), false, rate);
     polled.run(ms(8_000), true, rate);
     assert_eq!(told.left, polled.left);
+}
+
+/// A queue that notes what it is told of the link, and holds all senders back.
+#[derive(Debug)]
+struct Told {
+    queue: Fifo<Record>,
+    before: Vec<bool>,
+}
+
+impl Qdisc<Record> for Told {
+    fn enqueue(&mut self, now: Instant, packet: Record, verdicts: &mut Verdicts<Record>) {
+        self.queue.enqueue(now, packet, verdicts);
+    }
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts<Record>) -> Option<Record> {
+        self.queue.dequeue(now, verdicts)
+    }
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+}
+
+impl ReversePath<Record> for Told {
+    fn reverse(&mut self, _: Instant, packet: Record, _: &mut Verdicts<Record>) -> Option<Record> {
+        Some(packet)
+    }
+    fn link_is_before(&mut self, before: bool) {
+        self.before.push(before);
+    }
+    fn brings_more(&self, _: &Header) -> bool {
+        false
+    }
+}
+
+impl Manage for Told {
+    fn report(&mut self, now: Instant) -> Report {
+        self.queue.report(now)
+    }
+    fn reconfigure(&mut self, _: Instant, _: &dyn core::any::Any, _: &ShaperConfig) -> bool {
+        true
+    }
+}
+
+impl Discipline<Record> for Told {
+    fn reverse_path(&self) -> Option<&dyn ReversePath<Record>> {
+        Some(self)
+    }
+    fn reverse_path_mut(&mut self) -> Option<&mut dyn ReversePath<Record>> {
+        Some(self)
+    }
+}
+
+#[test]
+fn the_discipline_is_told_where_the_link_lies_and_asked_who_sends_more() {
+    let link = ShaperConfig { mtu: Bytes(1500), ..ShaperConfig::new(Rate::from_kbps(1000)) };
+    let spec: Spec = "fifo:5000".parse().unwrap();
+    let config = |settings: &str| crate::Settings::read(settings).unwrap();
+    let told = Told { queue: Fifo::new(Limit::Packets(5000)), before: Vec::new() };
+    let mut shaper = Follow::new(config("where=before"), link, spec.clone(), told, 1);
+    let mut v = Vec::new();
+    for n in 0..20_u64 {
+        let clock = (n * 20) as u32;
+        shaper.reverse(ms(n * 20), segment(1, true, (clock, 0), 0), &mut v);
+        shaper.enqueue(ms(n * 20 + 10), segment(1, false, (clock + 5, clock), n), &mut v);
+        while shaper.dequeue(ms(n * 20 + 10), &mut v).is_some() {}
+    }
+    assert_eq!(shaper.inner_mut().before, [true], "told once");
+    assert_eq!(shaper.belief(ms(400)).in_flight, 0, "none of the packets counts that left after it was told");
+    assert!(shaper.adopt(ms(400), config("where=behind"), &spec, &link));
+    assert_eq!(shaper.into_inner().before, [true, false], "a discipline of a link of a given rate");
+}
+
+#[test]
+fn what_brings_no_more_is_not_waited_for() {
+    let mut control = Before::new(crate::Settings::read("where=before").unwrap(), 1);
+    let packet = segment(1, false, (5, 0), 1);
+    let departure = Departure { header: &packet.header, bytes: 1500, waiting: true, brings_more: false };
+    control.departs(ms(10), &departure);
+    assert_eq!(control.outside.bytes(), 0.0);
+    control.departs(ms(20), &Departure { brings_more: true, ..departure });
+    assert_eq!(control.outside.bytes(), 1500.0);
 }
 
 /// Its server answers a request after a second, while others' packets come without having waited.

@@ -18,7 +18,7 @@ impl<P: Packet> DefaultMode<P> {
         let near = flow.receiver_rtt().unwrap_or(Duration::ZERO);
         let rtt = near + flow.sender_rtt().unwrap_or(UNKNOWN_RTT);
         let (least, most) = (self.config.window_clamp_min, self.config.window_clamp_max);
-        self.queues.state(id).clamp.in_flight(least, most, rtt, self.queues.round(id))
+        self.queues.state(id).clamp.in_flight(least, most, rtt, self.queues.steady_round(id))
     }
 
     /// Answers a backlog beyond what a flow needs: by a mark, by a drop TCP repairs, or not yet.

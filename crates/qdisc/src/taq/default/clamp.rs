@@ -116,6 +116,16 @@ impl WindowClamp {
         u32::try_from(wanted).unwrap_or(u32::MAX).min(most)
     }
 
+    /// Whether a sender that has sent up to `max_seq`, and may send about `segments` beyond what was served, sends more
+    /// once all that was served is acknowledged. Not if the edge that it was told holds it, and stays.
+    pub fn permits_more(&self, segments: u32, max_seq: SeqNum) -> bool {
+        let Some(told) = self.edges.edge().filter(|_| self.served) else { return true };
+        let sent = self.sent(self.served_end, max_seq);
+        let (last, allowance) = (max_seq.max(sent.served), self.allowance(segments).max(sent.segment));
+        // One that has much room left is held by something else.
+        (last + allowance).before(told) || told.before(last + sent.missing(last, allowance))
+    }
+
     /// The window field to put into an acknowledgment `tcp` so that about `segments` beyond what was served may be
     /// sent by a sender that has sent up to `max_seq`, or `None` if it stays as it is. The acknowledgment is `late` if
     /// it has to wait here on its way to the sender.
@@ -128,10 +138,24 @@ impl WindowClamp {
         late: bool,
     ) -> Option<u16> {
         self.edges.late = late;
-        let segment = u32::from(if self.segment == 0 { USUAL } else { self.segment });
-        let allowance = segments.saturating_mul(segment).min(1 << 24);
-        let sent = Sent { served: if self.served { self.served_end } else { tcp.ack }, max_seq, segment };
+        let sent = self.sent(if self.served { self.served_end } else { tcp.ack }, max_seq);
+        let allowance = self.allowance(segments);
         self.edges.window(tcp, scale, allowance, sent)
+    }
+
+    /// Knowledge of the data of a sender that has sent up to `max_seq`, `served` of that.
+    fn sent(&self, served: SeqNum, max_seq: SeqNum) -> Sent {
+        Sent { served, max_seq, segment: self.full_segment() }
+    }
+
+    /// Payload of a full segment.
+    fn full_segment(&self) -> u32 {
+        u32::from(if self.segment == 0 { USUAL } else { self.segment })
+    }
+
+    /// Bytes in `segments` beyond what was served.
+    fn allowance(&self, segments: u32) -> u32 {
+        segments.saturating_mul(self.full_segment()).min(1 << 24)
     }
 }
 
@@ -178,6 +202,14 @@ struct Sent {
     segment: u32,
 }
 
+impl Sent {
+    /// Bytes in the whole segments that are missing of an `allowance` beyond what was served, where `last` was sent.
+    fn missing(self, last: SeqNum, allowance: u32) -> u32 {
+        let missing = (self.served + allowance).distance_from(last).max(0).unsigned_abs();
+        missing.div_ceil(self.segment).saturating_mul(self.segment)
+    }
+}
+
 /// The right edges a sender has been told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "handover", derive(serde::Serialize, serde::Deserialize))]
@@ -218,8 +250,8 @@ impl Clamp {
         let first = if self.told { segment } else { FIRST * segment };
         let allowance = allowance.max(first);
         let limit = served + (allowance + SPARE * segment).max(1 << edges.scale);
-        let missing = (served + allowance).distance_from(last).max(0).unsigned_abs();
-        let whole = last + missing.div_ceil(segment).saturating_mul(segment);
+        let missing = Sent { served, segment, ..sent }.missing(last, allowance);
+        let whole = last + missing;
         let wanted = match self.edge() {
             Some(told) if whole.at_or_before(told) => edges.up(told),
             _ if missing == 0 => edges.up(last),

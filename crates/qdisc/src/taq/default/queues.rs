@@ -359,6 +359,16 @@ impl<P: Packet> FlowQueues<P> {
         self.turns.round(&self.flows[id.index()].turn)
     }
 
+    /// The round by which a flow may have packets under way.
+    pub fn steady_round(&self, id: FlowId) -> Duration {
+        self.turns.steady_round(&self.flows[id.index()].turn)
+    }
+
+    /// Says whether what senders have under way waits before another link, not here.
+    pub fn wait_elsewhere(&mut self, elsewhere: bool) {
+        self.turns.wait_elsewhere(elsewhere);
+    }
+
     /// Notes who has sent a packet of the other direction, of flow `id` if that is known.
     pub fn hear(&mut self, id: Option<FlowId>, packet: &P) {
         let turn = id.and_then(|id| self.flows.get(id.index())).map(|state| &state.turn);

@@ -211,6 +211,26 @@ pub struct Sent {
     pub last: bool,
 }
 
+/// Number of those who wait, or did lately: it grows at once, and what is too much goes within about
+/// [`Self::FALLS_IN`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Lately {
+    thousandths: u64,
+    at: Instant,
+}
+
+impl Lately {
+    const FALLS_IN: Duration = Duration::from_secs(1);
+
+    /// Notes how many wait now.
+    fn note(&mut self, now: Instant, waiting: usize) {
+        let waiting = waiting as u64 * 1000;
+        let (time, all) = (now.since(self.at).min(Self::FALLS_IN), Self::FALLS_IN.as_nanos());
+        let falls = self.thousandths.saturating_sub(waiting) * time.as_nanos() / all;
+        (self.thousandths, self.at) = ((self.thousandths - falls).max(waiting), now);
+    }
+}
+
 /// Order in which flows are served.
 #[derive(Debug)]
 pub struct Turns {
@@ -223,6 +243,8 @@ pub struct Turns {
     users: Option<Box<Users<DeficitScheduler>>>,
     /// Flows with packets waiting.
     flows: u32,
+    /// Those who wait or did lately, where senders' packets wait before another link.
+    lately: Option<Lately>,
 }
 
 impl Turns {
@@ -237,7 +259,13 @@ impl Turns {
             all: DeficitScheduler::EMPTY,
             users: by_user.then(|| Box::new(users())),
             flows: 0,
+            lately: None,
         }
+    }
+
+    /// Says whether what senders have under way waits before another link, not in this queue.
+    pub fn wait_elsewhere(&mut self, elsewhere: bool) {
+        self.lately = elsewhere.then(Lately::default);
     }
 
     pub fn reconfigure(&mut self, rules: Rules) {
@@ -299,6 +327,21 @@ impl Turns {
     /// The time from one turn of a flow to the next: a round of users for each flow of its user.
     pub fn round(&self, flow: &FlowTurn) -> Duration {
         self.round_of(Some(flow.user))
+    }
+
+    /// The round by which a flow may have packets under way. Where those wait before another link, all count that
+    /// waited here in the last second: with a round that is short for a moment, as nobody else waits, many would be
+    /// permitted at once, and fill that link's queue.
+    pub fn steady_round(&self, flow: &FlowTurn) -> Duration {
+        let round = self.round(flow);
+        let Some(lately) = self.lately else { return round };
+        let now = self.waiting().max(1) as u64 * 1000;
+        round * lately.thousandths.max(now) / now
+    }
+
+    /// Those who take turns: users, or flows where there are no users, with packets waiting.
+    fn waiting(&self) -> usize {
+        self.users().unwrap_or(self.flows())
     }
 
     /// Time from one turn of a flow of `user` to the flow's next.
@@ -503,6 +546,8 @@ impl Turns {
     /// Charges the flow that was chosen, and its user, for a packet that is sent.
     pub fn sent(&mut self, now: Instant, flows: &mut [FlowState], sent: Sent) {
         let Sent { len, data, acknowledges, last, .. } = sent;
+        let waiting = self.waiting();
+        self.lately.iter_mut().for_each(|lately| lately.note(now, waiting));
         let cost = self.rules.link.wire_len(len);
         self.flows -= u32::from(last);
         match &mut self.users {
@@ -749,6 +794,21 @@ mod tests {
         assert_eq!(comer(600).left_by_rest(at(950), Place::Sparse), 0);
         assert_eq!(comer(600).left_by_rest(at(750), Place::Sparse), 1500);
         assert_eq!(comer(600).left_by_rest(NEVER, Place::New), 0);
+    }
+
+    #[test]
+    fn those_who_waited_lately_count_for_a_second() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut lately = Lately::default();
+        lately.note(at(10_000), 5);
+        assert_eq!(lately.thousandths, 5000);
+        // Half of the four that are too many go in half a second, the rest in a second.
+        lately.note(at(10_500), 1);
+        assert_eq!(lately.thousandths, 3000);
+        lately.note(at(11_500), 1);
+        assert_eq!(lately.thousandths, 1000);
+        lately.note(at(11_501), 7);
+        assert_eq!(lately.thousandths, 7000);
     }
 
     #[test]

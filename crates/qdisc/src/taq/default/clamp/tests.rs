@@ -25,6 +25,25 @@ fn the_edge_by_hand() {
     assert_eq!(c.edge(), Some(SeqNum(6800)));
 }
 
+/// Ten segments were sent, and the edge that was told is a rounded-up window beyond: 1448 + 102 * 128 = 14504.
+#[test]
+fn a_sender_at_its_edge_sends_no_more_until_the_edge_moves() {
+    let mut c = WindowClamp { segment: 1448, ..WindowClamp::default() };
+    let sent = SeqNum(14_480);
+    assert!(c.permits_more(8, sent), "nothing was served or told yet");
+    c.note_departure(SeqNum(1448), 1448, 9, sent);
+    assert_eq!(c.window(&ack(1448, 500), 7, 8, sent, false), Some(102));
+    // Eight segments beyond what was served end at 9 * 1448, then at 10 * 1448, then beyond what was sent.
+    assert!(!c.permits_more(8, sent));
+    c.note_departure(SeqNum(2896), 1448, 8, sent);
+    assert!(!c.permits_more(8, sent));
+    c.note_departure(SeqNum(4344), 1448, 7, sent);
+    assert!(c.permits_more(8, sent));
+    assert!(!c.permits_more(5, sent), "less may be in flight");
+    // Of a sender that has seven segments of room with five in flight the edge is not what holds it.
+    assert!(c.permits_more(5, SeqNum(4344)));
+}
+
 #[test]
 fn segments_that_fit_the_unit_are_granted_whole() {
     // 448 = 3.5 units: two fit, and from there on every second one.
