@@ -320,7 +320,7 @@ fn asked_oftener_it_says_the_same() {
     assert_eq!(told.left, polled.left);
 }
 
-/// A queue that notes what it is told of the link, and holds all senders back.
+/// Queue that notes where the link is said to lie, and that lets no sender send more.
 #[derive(Debug)]
 struct Told {
     queue: Fifo<Record>,

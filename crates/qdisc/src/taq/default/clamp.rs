@@ -122,7 +122,7 @@ impl WindowClamp {
         let Some(told) = self.edges.edge().filter(|_| self.served) else { return true };
         let sent = self.sent(self.served_end, max_seq);
         let (last, allowance) = (max_seq.max(sent.served), self.allowance(segments).max(sent.segment));
-        // One that has much room left is held by something else.
+        // A sender with much room left is held by something else than its edge.
         (last + allowance).before(told) || told.before(last + sent.missing(last, allowance))
     }
 

@@ -211,8 +211,7 @@ pub struct Sent {
     pub last: bool,
 }
 
-/// Number of those who wait, or did lately: it grows at once, and what is too much goes within about
-/// [`Self::FALLS_IN`].
+/// Number of users that wait, or waited lately. The number grows at once and falls within [`Self::FALLS_IN`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Lately {
     thousandths: u64,
@@ -243,7 +242,7 @@ pub struct Turns {
     users: Option<Box<Users<DeficitScheduler>>>,
     /// Flows with packets waiting.
     flows: u32,
-    /// Those who wait or did lately, where senders' packets wait before another link.
+    /// Number of users that wait or did lately, where senders' packets wait before another link.
     lately: Option<Lately>,
 }
 
@@ -339,7 +338,7 @@ impl Turns {
         round * lately.thousandths.max(now) / now
     }
 
-    /// Those who take turns: users, or flows where there are no users, with packets waiting.
+    /// Number of users with packets waiting, or of flows where there are no users.
     fn waiting(&self) -> usize {
         self.users().unwrap_or(self.flows())
     }

@@ -40,7 +40,7 @@ fn a_sender_at_its_edge_sends_no_more_until_the_edge_moves() {
     c.note_departure(SeqNum(4344), 1448, 7, sent);
     assert!(c.permits_more(8, sent));
     assert!(!c.permits_more(5, sent), "less may be in flight");
-    // Of a sender that has seven segments of room with five in flight the edge is not what holds it.
+    // A sender with seven segments of room and five in flight is held by something else than its edge.
     assert!(c.permits_more(5, SeqNum(4344)));
 }
 
