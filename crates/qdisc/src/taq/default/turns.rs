@@ -211,7 +211,8 @@ pub struct Sent {
     pub last: bool,
 }
 
-/// Number of users that wait, or waited lately. The number grows at once and falls within [`Self::FALLS_IN`].
+/// Number of users that wait, or waited lately. The number grows at once; what is too much falls to less than half in
+/// [`Self::FALLS_IN`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Lately {
     thousandths: u64,
