@@ -43,6 +43,9 @@ const SLACK: Duration = Duration::from_millis(3);
 const KNOWN: u64 = 7;
 /// Packets for which a link of the average rate takes as long as an outage, if that is longer than [`LOST_AFTER`].
 const MISSED: u64 = 4;
+/// Longest way of what is let go until it joins the queue, as two satellites make it: what takes longer has met an
+/// outage, and would count as under way long after that.
+const LONGEST_WAY: Duration = Duration::from_millis(1500);
 /// Packets outside that are always let go: fewer may never be answered.
 const LEAST: u64 = 2;
 /// Releases that are remembered one by one.
@@ -426,7 +429,8 @@ impl Before {
         }
         self.outside.pass(now);
         if brings_more {
-            self.outside.add(now + self.user_time + self.paths.to(server(header, self.seed)), bytes);
+            let way = self.user_time + self.paths.to(server(header, self.seed));
+            self.outside.add(now + way.min(LONGEST_WAY), bytes);
         }
         self.times.departs(now, bytes, self.config.ceiling(), waiting);
     }
@@ -467,7 +471,8 @@ impl Before {
             self.opening.answered(rtt);
             // Where the sender's clock shows no queue, the round trip is the path: so hosts whose first packets all
             // found a queue, as those who were there before the box, get one.
-            let alone = before < asked || by_clock.is_some_and(|waited| waited <= SLACK);
+            let alone =
+                (before < asked || by_clock.is_some_and(|waited| waited <= SLACK)) && rtt <= LONGEST_WAY;
             let answer = Answer { host, rtt, left: now, alone, emptied: false };
             let path = self.paths.learn(now, answer, near, silent);
             // Every path counts until a first rate is measured.

@@ -389,6 +389,22 @@ fn the_discipline_is_told_where_the_link_lies_and_asked_who_sends_more() {
     assert_eq!(shaper.into_inner().before, [true, false], "a discipline of a link of a given rate");
 }
 
+/// A host was asked before an outage of 20 s and answers after it: what is let go for it then joins the queue soon all
+/// the same.
+#[test]
+fn an_answer_that_met_an_outage_is_no_long_way() {
+    let mut control = Before::new(crate::Settings::read("where=before").unwrap(), 1);
+    control.returns(ms(1_000), &segment(1, true, (1_000, 0), 0).header);
+    control.arrives(ms(21_000), &segment(1, false, (20_990, 1_000), 1).header, 1500);
+    let packet = segment(1, false, (20_990, 1_000), 2);
+    let departure = Departure { header: &packet.header, bytes: 1500, waiting: true, brings_more: true };
+    control.departs(ms(21_000), &departure);
+    control.outside.pass(ms(22_400));
+    assert_eq!(control.outside.coming, 1500);
+    control.outside.pass(ms(22_500));
+    assert_eq!(control.outside.coming, 0, "a second and a half is the longest way");
+}
+
 #[test]
 fn what_brings_no_more_is_not_waited_for() {
     let mut control = Before::new(crate::Settings::read("where=before").unwrap(), 1);
