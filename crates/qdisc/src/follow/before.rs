@@ -1,8 +1,8 @@
 //! Controller for a link before the box: what comes out of it enters here.
 //!
-//! What the box lets go is acknowledged by a user, which lets a server send as much again: those bytes join the queue
-//! before the link a round trip later. So the box decides now what will stand there then. It sends nothing to learn
-//! what the queue does; each packet tells as it comes:
+//! What the box lets go is acknowledged by a user, which lets a server send as much again, unless the discipline holds
+//! that server back: those bytes join the queue before the link a round trip later. So the box decides now what will
+//! stand there then. It sends nothing to learn what the queue does; each packet tells as it comes:
 //!
 //! - Bytes cross the link when they arrive here. While a queue stands there, they arrive at its rate.
 //! - A packet has waited at most for the round trip on the far side ([`super::round_trips`]) less that of its server
