@@ -216,8 +216,8 @@ fn a_box_shapes_for_a_link_before_it() {
     assert!((0.55..0.65).contains(&late["used_of_capacity_dish"]), "{late:?}");
     let auto = behind_a_dish("auto:where=before");
     assert!((930.0..1070.0).contains(&auto["believed_kbps_box"]), "{auto:?}");
-    assert!(auto["used_of_capacity_dish"] > 0.85, "{auto:?}");
-    // Two packet times and 150 ms are aimed at; it is 152 ms.
-    assert!(auto["modem_beyond_dish_p95_s"] < 0.17, "{auto:?}");
+    assert!(auto["used_of_capacity_dish"] > 0.99, "{auto:?}");
+    // Two packet times and 150 ms are aimed at. It is 203 ms, as the link is never let run empty: .9997 of it is used.
+    assert!(auto["modem_beyond_dish_p95_s"] < 0.21, "{auto:?}");
     assert!(auto["jain_20s"] > 0.99, "{auto:?}");
 }
