@@ -405,6 +405,26 @@ fn an_answer_that_met_an_outage_is_no_long_way() {
     assert_eq!(control.outside.coming, 0, "a second and a half is the longest way");
 }
 
+/// One host answers each request after 10 ms. Another is asked five times, and its answers come when an outage is over.
+#[test]
+fn no_path_is_as_long_as_an_outage() {
+    let mut control = Before::new(crate::Settings::read("where=before").unwrap(), 1);
+    for n in 0..100_u64 {
+        let clock = (n * 20) as u32;
+        control.returns(ms(n * 20), &segment(2, true, (clock, 0), 0).header);
+        control.arrives(ms(n * 20 + 10), &segment(2, false, (clock + 5, clock), n).header, 1500);
+    }
+    for n in 0..5_u32 {
+        control.returns(ms(2_000 + u64::from(n)), &segment(1, true, (2_000 + n, 0), 0).header);
+    }
+    for n in 0..5_u32 {
+        let answer = segment(1, false, (21_990 + n, 2_000 + n), 100);
+        control.arrives(ms(22_000 + u64::from(n)), &answer.header, 1500);
+    }
+    let path = control.paths.to(server(&segment(1, false, (0, 0), 0).header, 1));
+    assert!(path <= Duration::from_millis(20), "{path}");
+}
+
 #[test]
 fn what_brings_no_more_is_not_waited_for() {
     let mut control = Before::new(crate::Settings::read("where=before").unwrap(), 1);

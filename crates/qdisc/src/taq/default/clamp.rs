@@ -120,10 +120,10 @@ impl WindowClamp {
     /// once all that was served is acknowledged. Not if the edge that it was told holds it, and stays.
     pub fn permits_more(&self, segments: u32, max_seq: SeqNum) -> bool {
         let Some(told) = self.edges.edge().filter(|_| self.served) else { return true };
-        let sent = self.sent(self.served_end, max_seq);
-        let (last, allowance) = (max_seq.max(sent.served), self.allowance(segments).max(sent.segment));
+        let sent = self.sent(self.served_end, max_seq.max(self.served_end));
+        let allowance = self.allowance(segments).max(sent.segment);
         // A sender with much room left is held by something else than its edge.
-        (last + allowance).before(told) || told.before(last + sent.missing(last, allowance))
+        (sent.max_seq + allowance).before(told) || told.before(sent.max_seq + sent.missing(allowance))
     }
 
     /// The window field to put into an acknowledgment `tcp` so that about `segments` beyond what was served may be
@@ -203,9 +203,9 @@ struct Sent {
 }
 
 impl Sent {
-    /// Bytes in the whole segments that are missing of an `allowance` beyond what was served, where `last` was sent.
-    fn missing(self, last: SeqNum, allowance: u32) -> u32 {
-        let missing = (self.served + allowance).distance_from(last).max(0).unsigned_abs();
+    /// Bytes in the whole segments that are missing of an `allowance` beyond what was served.
+    fn missing(self, allowance: u32) -> u32 {
+        let missing = (self.served + allowance).distance_from(self.max_seq).max(0).unsigned_abs();
         missing.div_ceil(self.segment).saturating_mul(self.segment)
     }
 }
@@ -250,12 +250,13 @@ impl Clamp {
         let first = if self.told { segment } else { FIRST * segment };
         let allowance = allowance.max(first);
         let limit = served + (allowance + SPARE * segment).max(1 << edges.scale);
-        let missing = Sent { served, segment, ..sent }.missing(last, allowance);
+        let sent = Sent { served, max_seq: last, segment };
+        let missing = sent.missing(allowance);
         let whole = last + missing;
         let wanted = match self.edge() {
             Some(told) if whole.at_or_before(told) => edges.up(told),
             _ if missing == 0 => edges.up(last),
-            _ => edges.whole_segments(whole, limit, Sent { max_seq: last, segment, ..sent }),
+            _ => edges.whole_segments(whole, limit, sent),
         };
         let wanted = if wanted.at_or_before(limit) { wanted } else { edges.down(limit) };
         let next = if last == served { last } else { edges.ack };

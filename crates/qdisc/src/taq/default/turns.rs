@@ -547,7 +547,9 @@ impl Turns {
     pub fn sent(&mut self, now: Instant, flows: &mut [FlowState], sent: Sent) {
         let Sent { len, data, acknowledges, last, .. } = sent;
         let waiting = self.waiting();
-        self.lately.iter_mut().for_each(|lately| lately.note(now, waiting));
+        if let Some(lately) = &mut self.lately {
+            lately.note(now, waiting);
+        }
         let cost = self.rules.link.wire_len(len);
         self.flows -= u32::from(last);
         match &mut self.users {
