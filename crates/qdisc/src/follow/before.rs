@@ -63,8 +63,11 @@ const RISE: f64 = 2.0;
 /// answered. An outage looks the same.
 const DRAINS: f64 = 0.5;
 /// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
-/// let go makes, as by connections that open, holding all back would only stall those who are there.
+/// let go makes, as by connections that open, holding all back would only stall those who are there. So much from a
+/// `target` of [`EAGER`] on; the least at a `target` of zero, for who wants the shortest queue whatever it costs.
 const TRICKLE: f64 = 0.55;
+const TRICKLE_LEAST: f64 = 0.05;
+const EAGER: Duration = Duration::from_millis(30);
 /// This part while the queue is let run empty: with half of the rate a path that has become longer is not found out.
 const TRICKLE_EMPTYING: f64 = 0.25;
 /// Time in which the queue is empty once, or all paths have become longer; and what counts as empty beside a packet.
@@ -380,6 +383,13 @@ impl Before {
         window.max((LEAST * PACKET) as f64)
     }
 
+    /// Part of the link's rate that is let go while packets arrive.
+    fn trickle(&self) -> f64 {
+        let eager = (self.config.target.as_secs_f64() / EAGER.as_secs_f64()).min(1.0);
+        let trickle = TRICKLE_LEAST + (TRICKLE - TRICKLE_LEAST) * eager;
+        if matches!(self.watch, Watch::Emptying { .. }) { trickle.min(TRICKLE_EMPTYING) } else { trickle }
+    }
+
     /// Time from which there is room outside for a packet of `bytes`, if nothing arrives before. To the nearest packet,
     /// as rounding down would cost half of one on average.
     fn room(&self, now: Instant, bytes: u64) -> Option<Instant> {
@@ -389,8 +399,7 @@ impl Before {
         }
         let due = self.arrived_at + self.rate.packet_time() * 2;
         let drained = (lacks <= self.outside.stale).then(|| due + self.rate.time_for(lacks / DRAINS));
-        let trickle = if matches!(self.watch, Watch::Emptying { .. }) { TRICKLE_EMPTYING } else { TRICKLE };
-        let trickles = self.times.last() + self.rate.time_for(bytes as f64 / trickle);
+        let trickles = self.times.last() + self.rate.time_for(bytes as f64 / self.trickle());
         let comes = trickles < self.arrived_at + LOST_AFTER;
         drained.into_iter().chain(comes.then_some(trickles)).min()
     }

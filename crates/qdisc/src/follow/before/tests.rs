@@ -278,6 +278,27 @@ fn a_link_that_became_slower_is_not_taken_for_longer_paths() {
     }
 }
 
+/// While a long queue stands, the target decides how much is let go all the same.
+#[test]
+fn who_aims_at_no_queue_lets_least_go_while_one_stands() {
+    let let_go = |settings: &str| {
+        // 5 Mbit/s fall to 100 kbit/s: what was under way takes 10 s to come.
+        let rate = |from: Instant| {
+            let kbps = if from < ms(30_000) { 5_000 } else { 100 };
+            from + Rate::from_kbps(kbps).time_to_send(Bytes(1500))
+        };
+        let mut path = Path::with(settings, 6, 60, near_and_far);
+        path.run(ms(36_000), false, rate);
+        path.left.iter().filter(|l| (ms(33_000)..ms(36_000)).contains(&l.0)).count()
+    };
+    // In 3 s 25 packets come.
+    let [default, between, least] =
+        ["where=before", "where=before,target=15ms", "where=before,target=0ms"].map(let_go);
+    assert!((12..=15).contains(&default), "half of what comes, and a little: {default}");
+    assert!((6..=8).contains(&between), "three tenths: {between}");
+    assert!((1..=2).contains(&least), "a twentieth: {least}");
+}
+
 #[test]
 fn paths_that_all_become_longer_are_found_out() {
     // A handover after 30 s, and 80 ms more on each path.
