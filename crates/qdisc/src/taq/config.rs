@@ -261,7 +261,8 @@ pub struct DefaultConfig {
     pub quic_first: u32,
     /// Packets a flow of QUIC may have waiting after its first window; beyond, one is dropped per round trip.
     pub quic_hold: u32,
-    /// Packets a flow of QUIC may have waiting; beyond, one is marked per round trip.
+    /// Packets a flow of QUIC may have waiting; beyond, one is marked per round trip. Where the link is before the box
+    /// and `quic_hold` is more, that counts.
     pub quic_mark: u32,
     /// Whether a flow has at most one mark or drop in a round trip.
     pub quic_one_signal: bool,

@@ -577,6 +577,7 @@ impl<P: Packet> ReversePath<P> for DefaultMode<P> {
 
     fn link_is_before(&mut self, before: bool) {
         self.queues.wait_elsewhere(before);
+        self.quic.link_is_before(before);
     }
 
     fn brings_more(&self, left: &Header) -> bool {

@@ -68,9 +68,16 @@ pub enum Signal {
 #[derive(Debug, Default)]
 pub struct QuicFlows {
     flows: PerFlow<QuicFlow>,
+    /// Whether packets come out of a slower link that is before the box.
+    link_before: bool,
 }
 
 impl QuicFlows {
+    /// Says whether packets come out of a slower link that is before the box.
+    pub const fn link_is_before(&mut self, before: bool) {
+        self.link_before = before;
+    }
+
     /// The record of a flow that is or may be QUIC.
     fn make(&mut self, now: Instant, id: FlowId, of: &Flow) -> &mut QuicFlow {
         self.flows.make(id, of, || QuicFlow::new(now))
@@ -192,7 +199,10 @@ impl QuicFlows {
         config: &DefaultConfig,
     ) -> Signal {
         let flow = self.flows.at(id);
-        if waiting <= config.quic_mark {
+        // After a pause of the link before the box a window comes at once: a queue of a moment, and a window that is
+        // halved for it takes many round trips to fill that link again.
+        let mark = if self.link_before { config.quic_hold.max(config.quic_mark) } else { config.quic_mark };
+        if waiting <= mark {
             return Signal::None;
         }
         let rtt = flow.receiver_rtt().unwrap_or(OTHERS_RTT);
@@ -202,7 +212,7 @@ impl QuicFlows {
             return Signal::Drop;
         }
         let signalled = config.quic_one_signal && now < flow.next_signal;
-        if waiting <= config.quic_mark + under_way || signalled {
+        if waiting <= mark + under_way || signalled {
             return Signal::None;
         }
         let first = of.sent_packets() <= config.quic_first;

@@ -5,7 +5,7 @@ use narrows_units::{Bytes, Ecn, Instant};
 use narrows_wire::{FlowKey, Header, Proto, QuicPacket, Unreachable};
 
 use super::super::tests::Bench;
-use crate::{Qdisc, Record, Verdict};
+use crate::{Qdisc, Record, ReversePath, Verdict};
 
 const DATA: QuicPacket = QuicPacket::Short { spin: false };
 
@@ -298,6 +298,24 @@ fn one_mark_in_a_round_trip() {
     };
     assert_eq!(marked(&[]), 1);
     assert!(marked(&[("quic_one_signal", "off")]) > 1);
+}
+
+/// Where the link lies before the box, a window comes at once after each pause of that link.
+#[test]
+fn what_a_link_before_the_box_brings_at_once_is_not_marked() {
+    let marked = |before: bool, packets: u64| {
+        let mut b = begun(&[], 0);
+        b.q.link_is_before(before);
+        for id in 1..=packets {
+            let mut p = packet(1, id, DATA, 1228);
+            p.header.ecn = Ecn::Ect0;
+            b.put(p);
+        }
+        b.verdicts.drain(..).filter(|v| matches!(v, Verdict::Marked { .. })).count()
+    };
+    // Five rounds fit into the round trip.
+    assert_eq!([9, 10].map(|packets| marked(false, packets)), [0, 1], "quic_mark and five");
+    assert_eq!([13, 14].map(|packets| marked(true, packets)), [0, 1], "quic_hold and five");
 }
 
 /// Three flows of others that have packets waiting and take turns.
