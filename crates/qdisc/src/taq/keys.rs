@@ -191,8 +191,8 @@ keys! {
         quic_hold: Number(2, 1_000),
             "packets a QUIC flow may have waiting after its first window; beyond, one is dropped per round trip";
         quic_mark: Number(1, 1_000),
-            "packets a QUIC flow may have waiting; beyond, one is marked per round trip (beyond `quic_hold`, if that is \
-             more, where `auto` has found the link before the box)";
+            "packets a QUIC flow may have waiting; beyond, one is marked per round trip (beyond `quic_hold`, if that \
+             is more, where `auto` has found the link before the box)";
         quic_one_signal: Choice(), "mark or drop at most one packet of a QUIC flow in a round trip";
         purge: Choice(),
             "drop packets that wait for a receiver that has reset (TCP), refuses (UDP) or says nothing (QUIC)";
