@@ -1,11 +1,11 @@
 //! How much of a link whose rate changes a sender could use if it knew every opportunity of the link, used or not, but
-//! only after a delay: `cargo run --release -p narrows-sim --example late_oracle -- TRACE BOUND_MS`
+//! only after a delay: `cargo run --release -p narrows-sim --example late_oracle -- TRACE BOUND_MS [crossed]`
 //!
 //! It keeps `rate (delay + ahead) + spare` packets under way that it does not know to have crossed, the rate counted
 //! over the last `span`. All three settings are chosen afterwards, on the trace itself, for each delay: a reference
-//! that no controller meets which has to learn them, as it hears of no opportunity that nobody used. Packets wait in
-//! one queue; time in it counts outside of outages of a second and two seconds after, as in
-//! docs/decisions/changing-rates.md.
+//! that no controller meets which has to learn them, as it hears of no opportunity that nobody used. With `crossed` it
+//! hears of none either: the rate is that at which packets crossed while some waited. Packets wait in one queue; time
+//! in it counts outside of outages of a second and two seconds after, as in docs/decisions/changing-rates.md.
 
 use std::collections::VecDeque;
 
@@ -17,6 +17,42 @@ const DELAYS_MS: [usize; 4] = [20, 40, 80, 160];
 const SPANS_MS: [usize; 6] = [25, 50, 100, 200, 400, 800];
 const AHEAD_MS: [usize; 6] = [0, 10, 20, 40, 60, 100];
 const SPARE: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 3.0];
+
+/// News of the link that the sender hears, a delay later.
+#[derive(Clone, Copy)]
+enum Told {
+    /// Every opportunity.
+    All,
+    /// Packets that crossed.
+    Crossed,
+}
+
+/// Packets that had crossed after each millisecond in which some waited or crossed.
+struct Busy {
+    crossed: Vec<usize>,
+    /// Number of those milliseconds up to each of all.
+    until: Vec<usize>,
+}
+
+impl Busy {
+    fn new() -> Self {
+        Self { crossed: vec![0], until: vec![0; LENGTH_MS] }
+    }
+
+    fn note(&mut self, now: usize, crossed: usize, waits: bool) {
+        if waits || crossed > self.crossed[self.crossed.len() - 1] {
+            self.crossed.push(crossed);
+        }
+        self.until[now] = self.crossed.len() - 1;
+    }
+
+    /// Packets in a millisecond, over the last `span` of these up to and without one of all milliseconds.
+    fn rate(&self, to: usize, span: usize) -> f64 {
+        let last = to.checked_sub(1).map_or(0, |at| self.until[at]);
+        let first = last.saturating_sub(span);
+        (self.crossed[last] - self.crossed[first]) as f64 / (last - first).max(1) as f64
+    }
+}
 
 /// A trace: opportunities by millisecond, their sums, and its outages with the two seconds after.
 struct Link {
@@ -54,13 +90,17 @@ impl Link {
     }
 
     /// Share of the opportunities that are used, and p95 of the milliseconds in the queue.
-    fn run(&self, delay: usize, (span, ahead, spare): (usize, usize, f64)) -> (f64, usize) {
+    fn run(&self, told: Told, delay: usize, (span, ahead, spare): (usize, usize, f64)) -> (f64, usize) {
         let (mut queue, mut crossed) = (VecDeque::new(), vec![0_usize; LENGTH_MS]);
+        let mut busy = Busy::new();
         let (mut sent, mut used, mut offered) = (0, 0, 0);
         let mut waits = Vec::new();
         for now in 0..LENGTH_MS {
             let known_to = (now + 1).saturating_sub(delay + 1);
-            let rate = self.between(known_to.saturating_sub(span), known_to) / span as f64;
+            let rate = match told {
+                Told::All => self.between(known_to.saturating_sub(span), known_to) / span as f64,
+                Told::Crossed => busy.rate(known_to, span),
+            };
             let window = ((rate * (delay + ahead) as f64 + spare) as usize).max(1);
             let known = known_to.checked_sub(1).map_or(0, |at| crossed[at]);
             while sent - known < window {
@@ -76,6 +116,7 @@ impl Link {
                 }
             }
             crossed[now] = sent - queue.len();
+            busy.note(now, crossed[now], !queue.is_empty());
         }
         waits.sort_unstable();
         (used as f64 / offered as f64, waits[waits.len() * 95 / 100])
@@ -92,6 +133,11 @@ fn main() -> Result<(), String> {
     let file = args.next().ok_or("expected a trace and a bound in milliseconds")?;
     let bound: usize =
         args.next().and_then(|text| text.parse().ok()).ok_or("expected a bound in milliseconds")?;
+    let told = match args.next().as_deref() {
+        None => Told::All,
+        Some("crossed") => Told::Crossed,
+        Some(other) => return Err(format!("{other}: expected nothing, or crossed")),
+    };
     let link = Link::read(&file)?;
     println!("delay ms  used within {bound} ms  p95 ms where .9 is used");
     for delay in DELAYS_MS {
@@ -100,7 +146,7 @@ fn main() -> Result<(), String> {
         for span in SPANS_MS {
             for ahead in AHEAD_MS {
                 for spare in SPARE {
-                    let (used, p95) = link.run(delay, (span, ahead, spare));
+                    let (used, p95) = link.run(told, delay, (span, ahead, spare));
                     if p95 <= bound {
                         within = within.max(used);
                     }
