@@ -457,27 +457,6 @@ fn what_brings_no_more_is_not_waited_for() {
     assert_eq!(control.outside.bytes(), 1500.0);
 }
 
-/// While more is outside than may be, half of the rate is let go: 12 ms of 1 Mbit/s are 24 ms then.
-#[test]
-fn what_brings_no_more_goes_at_once_beside_what_does() {
-    let mut control = Before::new(crate::Settings::read("where=before").unwrap(), 1);
-    let config = control.config;
-    control.rate.set(1e6, &config);
-    control.rate.set_average(1e6, &config);
-    control.search.full = true;
-    (control.arrived_at, control.news_at) = (ms(1_000), ms(1_000));
-    control.outside.set_queue(1e6);
-    let packet = segment(1, false, (5, 0), 1);
-    let departure = Departure { header: &packet.header, bytes: 1500, waiting: true, brings_more: true };
-    control.departs(ms(1_000), &departure);
-    assert_eq!(control.ready(ms(1_000), 1500), ms(1_024));
-    control.departs(ms(1_024), &Departure { brings_more: false, ..departure });
-    // The greatest rate of the settings lets it go after 12 us.
-    assert!(control.ready(ms(1_024), 1500) < ms(1_025));
-    control.departs(ms(1_024), &departure);
-    assert_eq!(control.ready(ms(1_024), 1500), ms(1_048));
-}
-
 /// Its server answers a request after a second, while others' packets come without having waited.
 #[test]
 fn a_server_that_thinks_is_not_taken_for_a_queue() {
