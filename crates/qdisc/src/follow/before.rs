@@ -59,10 +59,13 @@ const MORE: f64 = 1.25;
 const LESS: f64 = 0.5;
 /// Bound for the rate of a link that rested, in multiples of the known one.
 const RISE: f64 = 2.0;
+/// Part of its rate at which the believed queue is taken to drain while nothing comes, once: not all that is let go is
+/// answered. An outage looks the same.
+const DRAINS: f64 = 0.5;
 /// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
 /// let go makes, as by connections that open, holding all back would only stall those who are there. So much from a
 /// `target` of [`EAGER`] on; the least at a `target` of zero, for who wants the shortest queue whatever it costs.
-const TRICKLE: f64 = 0.5;
+const TRICKLE: f64 = 0.55;
 const TRICKLE_LEAST: f64 = 0.05;
 const EAGER: Duration = Duration::from_millis(30);
 /// This part while the queue is let run empty: with half of the rate a path that has become longer is not found out.
@@ -86,8 +89,9 @@ struct Outside {
     releases: VecDeque<Release>,
     /// Bytes that have not joined the queue.
     coming: u64,
-    /// Bytes in the queue.
+    /// Bytes in the queue, and those that were when the last packet came out of it.
     queued: f64,
+    stale: f64,
 }
 
 impl Outside {
@@ -114,11 +118,11 @@ impl Outside {
 
     /// Takes `bytes` out of the queue, for a packet that came out of the link.
     fn comes_out(&mut self, bytes: u64) {
-        self.queued = (self.queued - bytes as f64).max(0.0);
+        self.set_queue((self.queued - bytes as f64).max(0.0));
     }
 
     const fn set_queue(&mut self, bytes: f64) {
-        self.queued = bytes;
+        (self.queued, self.stale) = (bytes, bytes);
     }
 
     fn bytes(&self) -> f64 {
@@ -194,8 +198,6 @@ pub(super) struct Before {
     services: Services,
     averaged: Services,
     outside: Outside,
-    /// Last departure of a packet that brings more: another costs the link nothing.
-    loaded_at: Instant,
     /// Averages: time until a user acknowledges, and round trip on the far side without a queue.
     user_time: Duration,
     far_time: Duration,
@@ -240,7 +242,6 @@ impl Before {
             services: Services::default(),
             averaged: Services::default(),
             outside: Outside::default(),
-            loaded_at: Instant::ZERO,
             user_time: Duration::ZERO,
             far_time: Duration::ZERO,
             arrived: 0,
@@ -396,8 +397,11 @@ impl Before {
         if lacks <= 0.0 || !self.holds(now) {
             return Some(now);
         }
-        let trickles = self.loaded_at + self.rate.time_for(bytes as f64 / self.trickle());
-        (trickles < self.arrived_at + LOST_AFTER).then_some(trickles)
+        let due = self.arrived_at + self.rate.packet_time() * 2;
+        let drained = (lacks <= self.outside.stale).then(|| due + self.rate.time_for(lacks / DRAINS));
+        let trickles = self.times.last() + self.rate.time_for(bytes as f64 / self.trickle());
+        let comes = trickles < self.arrived_at + LOST_AFTER;
+        drained.into_iter().chain(comes.then_some(trickles)).min()
     }
 
     /// Time at which a packet of `bytes` may leave, if nothing arrives before.
@@ -436,7 +440,6 @@ impl Before {
         if brings_more {
             let way = self.user_time + self.paths.to(server(header, self.seed));
             self.outside.add(now + way.min(LONGEST_WAY), bytes);
-            self.loaded_at = now;
         }
         self.times.departs(now, bytes, self.config.ceiling(), waiting);
     }
