@@ -16,8 +16,6 @@ const EARLY: i64 = 2 * TICK;
 const SKEW: i64 = 5_000;
 /// Packets that come too early before a clock is not believed.
 const STRIKES: u8 = 3;
-/// Time after which such a clock is tried again: it may have been the path of which too much was believed.
-const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Packets in time between two that are too early, for which the clock was right and what was known of the path wrong.
 const FORGIVEN: u8 = 32;
 
@@ -30,7 +28,6 @@ struct Clock {
     /// Lateness without a queue, relative to the first packet's: at least so much, as known at a time; nanoseconds.
     floor: Option<(i64, Instant)>,
     strikes: u8,
-    struck_at: Instant,
     /// Packets since the last strike that came in time.
     in_time: u8,
 }
@@ -56,7 +53,7 @@ impl Clocks {
     pub fn waited(&mut self, now: Instant, flow: u64, timestamp: u32) -> Option<Duration> {
         let clock = &mut self.0[flow as usize % FLOWS];
         if clock.flow != flow {
-            *clock = Clock { flow, first_at: now, first: timestamp, ..Clock::default() };
+            *clock = Clock { flow, first_at: now, first: timestamp, floor: None, strikes: 0, in_time: 0 };
         }
         let (floor, at) = clock.floor?;
         let drift = i64::try_from(now.since(at).as_nanos()).unwrap_or(i64::MAX) / SKEW;
@@ -64,7 +61,7 @@ impl Clocks {
         if waited < -EARLY - drift {
             clock.floor = None;
             clock.strikes = if clock.in_time >= FORGIVEN { 1 } else { clock.strikes.saturating_add(1) };
-            (clock.in_time, clock.struck_at) = (0, now);
+            clock.in_time = 0;
             return None;
         }
         clock.in_time = clock.in_time.saturating_add(1);
@@ -74,14 +71,8 @@ impl Clocks {
     /// Learns that a packet which comes `now` has waited for at most so long.
     pub fn learn(&mut self, now: Instant, flow: u64, timestamp: u32, waited: Duration) {
         let clock = &mut self.0[flow as usize % FLOWS];
-        if clock.flow != flow {
+        if clock.flow != flow || clock.strikes >= STRIKES {
             return;
-        }
-        if clock.strikes >= STRIKES {
-            if now.since(clock.struck_at) < TRIED_AGAIN_AFTER {
-                return;
-            }
-            clock.strikes = 0;
         }
         let floor = clock.lateness(now, timestamp) - i64::try_from(waited.as_nanos()).unwrap_or(i64::MAX);
         let known = clock
@@ -144,28 +135,6 @@ mod tests {
                 assert!(clocks.waited(at(k), 1, sent(k)).is_some(), "{n} {k}");
             }
         }
-    }
-
-    #[test]
-    fn a_clock_that_was_not_believed_is_tried_again() {
-        let mut clocks = Clocks::new();
-        // The path was taken to be too long three times, so packets seemed to come 50 ms too early.
-        for n in 0..3 {
-            clocks.waited(ms(n * 100), 1, (n * 100) as u32);
-            clocks.learn(ms(n * 100), 1, (n * 100) as u32, Duration::ZERO);
-            assert_eq!(clocks.waited(ms(n * 100 + 30), 1, (n * 100 + 80) as u32), None, "{n}: too early");
-        }
-        let mut tell = |at: u64| {
-            let told = clocks.waited(ms(at), 1, at as u32);
-            clocks.learn(ms(at), 1, at as u32, Duration::ZERO);
-            told.is_some()
-        };
-        let told: Vec<_> = (300..12_000).step_by(100).filter(|at| tell(*at)).collect();
-        assert_eq!(
-            told,
-            (10_400..12_000).step_by(100).collect::<Vec<_>>(),
-            "ten seconds after the last of them"
-        );
     }
 
     #[test]
