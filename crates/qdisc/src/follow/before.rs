@@ -19,7 +19,7 @@ use narrows_units::{Duration, Instant, Rate};
 use narrows_wire::{FlowKey, Header};
 
 use super::clocks::Clocks;
-use super::config::FollowConfig;
+use super::config::{DEFAULT_TARGET, FollowConfig};
 use super::decisions::{DecisionReason, DecisionSignals, Reasons};
 use super::departure_times::{DepartureTimes, LOST_AFTER};
 use super::opening::Opening;
@@ -64,10 +64,10 @@ const RISE: f64 = 2.0;
 const DRAINS: f64 = 0.5;
 /// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
 /// let go makes, as by connections that open, holding all back would only stall those who are there. So much from a
-/// `target` of [`EAGER`] on; the least at a `target` of zero, for who wants the shortest queue whatever it costs.
+/// `target` of [`DEFAULT_TARGET`] on; the least at a `target` of zero, for who wants the shortest queue whatever it
+/// costs.
 const TRICKLE: f64 = 0.55;
 const TRICKLE_LEAST: f64 = 0.05;
-const EAGER: Duration = Duration::from_millis(30);
 /// This part while the queue is let run empty: with half of the rate a path that has become longer is not found out.
 const TRICKLE_EMPTYING: f64 = 0.25;
 /// Time in which the queue is empty once, or all paths have become longer; and what counts as empty beside a packet.
@@ -385,8 +385,8 @@ impl Before {
 
     /// Part of the link's rate that is let go while packets arrive.
     fn trickle(&self) -> f64 {
-        let eager = (self.config.target.as_secs_f64() / EAGER.as_secs_f64()).min(1.0);
-        let trickle = TRICKLE_LEAST + (TRICKLE - TRICKLE_LEAST) * eager;
+        let eagerness = (self.config.target.as_secs_f64() / DEFAULT_TARGET.as_secs_f64()).min(1.0);
+        let trickle = TRICKLE_LEAST + (TRICKLE - TRICKLE_LEAST) * eagerness;
         if matches!(self.watch, Watch::Emptying { .. }) { trickle.min(TRICKLE_EMPTYING) } else { trickle }
     }
 

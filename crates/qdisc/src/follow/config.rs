@@ -42,13 +42,16 @@ pub struct FollowConfig {
     pub bridge: Duration,
 }
 
+/// Wait in the modem that the shaper aims at, unless the settings say otherwise.
+pub(super) const DEFAULT_TARGET: Duration = Duration::from_millis(30);
+
 impl Default for FollowConfig {
     fn default() -> Self {
         Self {
             place: LinkPlace::Find,
             min: 8,
             max: 1_000_000,
-            target: Duration::from_millis(30),
+            target: DEFAULT_TARGET,
             packets: 0.5,
             span: 8,
             span_min: Duration::from_millis(100),
