@@ -18,6 +18,14 @@ const SPANS_MS: [usize; 6] = [25, 50, 100, 200, 400, 800];
 const AHEAD_MS: [usize; 6] = [0, 10, 20, 40, 60, 100];
 const SPARE: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 3.0];
 
+/// Settings of the sender.
+#[derive(Clone, Copy)]
+struct Settings {
+    span_ms: usize,
+    ahead_ms: usize,
+    spare: f64,
+}
+
 /// News of the link that the sender hears, a delay later.
 #[derive(Clone, Copy)]
 enum Told {
@@ -90,7 +98,8 @@ impl Link {
     }
 
     /// Share of the opportunities that are used, and p95 of the milliseconds in the queue.
-    fn run(&self, told: Told, delay: usize, (span, ahead, spare): (usize, usize, f64)) -> (f64, usize) {
+    fn run(&self, told: Told, delay: usize, settings: Settings) -> (f64, usize) {
+        let Settings { span_ms, ahead_ms, spare } = settings;
         let (mut queue, mut crossed) = (VecDeque::new(), vec![0_usize; LENGTH_MS]);
         let mut busy = Busy::new();
         let (mut sent, mut used, mut offered) = (0, 0, 0);
@@ -98,10 +107,10 @@ impl Link {
         for now in 0..LENGTH_MS {
             let known_to = (now + 1).saturating_sub(delay + 1);
             let rate = match told {
-                Told::All => self.between(known_to.saturating_sub(span), known_to) / span as f64,
-                Told::Crossed => busy.rate(known_to, span),
+                Told::All => self.between(known_to.saturating_sub(span_ms), known_to) / span_ms as f64,
+                Told::Crossed => busy.rate(known_to, span_ms),
             };
-            let window = ((rate * (delay + ahead) as f64 + spare) as usize).max(1);
+            let window = ((rate * (delay + ahead_ms) as f64 + spare) as usize).max(1);
             let known = known_to.checked_sub(1).map_or(0, |at| crossed[at]);
             while sent - known < window {
                 queue.push_back(now);
@@ -143,10 +152,10 @@ fn main() -> Result<(), String> {
     for delay in DELAYS_MS {
         let mut within = 0.0_f64;
         let mut least: Option<usize> = None;
-        for span in SPANS_MS {
-            for ahead in AHEAD_MS {
+        for span_ms in SPANS_MS {
+            for ahead_ms in AHEAD_MS {
                 for spare in SPARE {
-                    let (used, p95) = link.run(told, delay, (span, ahead, spare));
+                    let (used, p95) = link.run(told, delay, Settings { span_ms, ahead_ms, spare });
                     if p95 <= bound {
                         within = within.max(used);
                     }
