@@ -198,9 +198,10 @@ pub(super) struct Before {
     services: Services,
     averaged: Services,
     outside: Outside,
-    /// Averages: time until a user acknowledges, and round trip on the far side without a queue.
+    /// Average time until a user acknowledges.
     user_time: Duration,
-    far_time: Duration,
+    /// Average round trip on the far side without a queue, of servers whose paths are known.
+    known_far_time: Option<Duration>,
     /// Bytes that have arrived, and the part of these bytes since the last news.
     arrived: u64,
     unserved: u64,
@@ -243,7 +244,7 @@ impl Before {
             averaged: Services::default(),
             outside: Outside::default(),
             user_time: Duration::ZERO,
-            far_time: Duration::ZERO,
+            known_far_time: None,
             arrived: 0,
             unserved: 0,
             arrived_at: Instant::ZERO,
@@ -360,9 +361,15 @@ impl Before {
         self.times.idles(now);
     }
 
+    /// Round trip on the far side without a queue: the shortest, until a server's path is known. The first ones may
+    /// have waited for a modem that slept or a tunnel that was not up.
+    fn far_time(&self) -> Duration {
+        self.known_far_time.or(self.paths.shortest()).unwrap_or_default()
+    }
+
     /// Round trip without a queue, of what is let go now.
     fn trip(&self) -> Duration {
-        self.user_time + self.far_time + self.longer
+        self.user_time + self.far_time() + self.longer
     }
 
     /// Bytes that are to stand before the link.
@@ -375,7 +382,7 @@ impl Before {
         let trip = self.rate.carried_in(self.trip());
         let window = if matches!(self.watch, Watch::Emptying { .. }) {
             // Not by what paths may have become longer: what is taken for that by mistake would never go away.
-            LESS * self.rate.carried_in(self.user_time + self.far_time)
+            LESS * self.rate.carried_in(self.user_time + self.far_time())
         } else {
             let gain = if self.search.again { MORE } else { 1.0 };
             gain * trip + self.stands()
@@ -484,11 +491,12 @@ impl Before {
                 (before < asked || by_clock.is_some_and(|waited| waited <= SLACK)) && rtt <= LONGEST_WAY;
             let answer = Answer { host, rtt, left: now, alone, emptied: false };
             let path = self.paths.learn(now, answer, near, silent);
+            if path.sure {
+                self.known_far_time =
+                    Some(self.known_far_time.map_or(path.rtt, |known| average(known, path.rtt)));
+            }
             // Every path counts until a first rate is measured.
-            (path.sure || !self.rate.is_measured()).then(|| {
-                self.far_time = average(self.far_time, path.rtt);
-                rtt.saturating_sub(path.rtt)
-            })
+            (path.sure || !self.rate.is_measured()).then(|| rtt.saturating_sub(path.rtt))
         });
         self.signals.clocks += u64::from(by_clock.is_some());
         self.signals.round_trips += u64::from(by_trip.is_some());

@@ -299,6 +299,20 @@ fn who_aims_at_no_queue_lets_least_go_while_one_stands() {
     assert!((1..=2).contains(&least), "a twentieth: {least}");
 }
 
+/// A tunnel or a modem that was asleep answers what was asked in the first second only after 2.7 s, and from then on
+/// the link is never without a queue: no round trip has measured a path.
+#[test]
+fn first_answers_that_were_late_do_not_make_paths_long() {
+    let far = |user, asked| {
+        if asked < ms(1_000) { Duration::from_millis(2_700) } else { near_and_far(user, asked) }
+    };
+    let mut path = Path::new(6, 40, far);
+    path.run(ms(60_000), false, constant(1_000));
+    let (carried, wait) = path.came(ms(30_000), ms(60_000));
+    assert!(carried >= 950, "{carried} kbit/s");
+    assert!(wait <= Duration::from_millis(200), "{wait} in the queue");
+}
+
 #[test]
 fn paths_that_all_become_longer_are_found_out() {
     // A handover after 30 s, and 80 ms more on each path.
