@@ -14,9 +14,6 @@ use super::{Departure, PACKET};
 
 /// Packets that have to tell before a queue can stand.
 const TOLD: u32 = 4;
-/// Multiple of the settings' `target`, beside two packets, that the shortest wait has to exceed: a wait that is aimed
-/// at is no sign of a queue that stands.
-const BEYOND_TARGET: u64 = 2;
 
 /// Side of the box on which a link lies, seen in the direction of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,10 +185,11 @@ impl Sides {
         self.behind.sent_again()
     }
 
-    /// Whether a queue stands on a side that shows `waits`: no packet that told has waited for less than a bound.
+    /// Whether a queue stands on a side that shows `waits`: each packet that told has waited for longer than the
+    /// settings' `target` and two packets' time.
     pub fn stands(&self, side: LinkSide, waits: &Waits) -> bool {
         let own = super::seconds(PACKET as f64 * 8.0 / self.rate(side).as_bps().max(1) as f64);
-        let bound = self.target * BEYOND_TARGET + own * 2;
+        let bound = self.target + own * 2;
         waits.tell() && waits.shortest.is_some_and(|shortest| shortest > bound)
     }
 

@@ -57,6 +57,18 @@ fn a_link_behind_the_box_is_found() {
     }
 }
 
+/// Nine packets for each of six users: each waits for at least 45 ms before 5 Mbit/s, and the target is 30 ms. In most
+/// seconds no more stands where losses keep the queue of a fast link short.
+#[test]
+fn a_queue_of_less_than_twice_the_target_tells_the_side() {
+    let mut path = Path::with("", 6, 9, near_and_far);
+    path.run(ms(4_000), false, constant(5_000));
+    let shortest = path.came.iter().filter(|came| came.0 > ms(2_000)).map(|came| came.1).min().unwrap();
+    assert!((ms(45)..ms(60)).contains(&(Instant::ZERO + shortest)), "{shortest}");
+    path.run(ms(20_000), false, constant(5_000));
+    assert_eq!(side(&path, ms(20_000)), Some(LinkSide::Before));
+}
+
 /// 5 Mbit/s before the box and 1 behind it, then the other way round.
 #[test]
 fn a_slow_link_that_has_moved_is_followed() {
@@ -99,6 +111,20 @@ fn bursts_behind_the_box_are_no_queue() {
     let mut path = Path::with("", 6, 40, near_and_far).and(behind);
     path.run(ms(60_000), false, constant(1_000));
     assert_eq!(side(&path, ms(60_000)), Some(LinkSide::Before));
+}
+
+/// Handovers between satellites, each 15 s: all paths are longer by 40 or 100 ms, and as before again.
+#[test]
+fn paths_that_become_longer_together_are_no_queue() {
+    fn far<const MORE: u64>(user: u8, now: Instant) -> Duration {
+        let longer = now.as_nanos() / 15_000_000_000 % 2 == 1;
+        near_and_far(user, now) + Duration::from_millis(if longer { MORE } else { 0 })
+    }
+    for far in [far::<40>, far::<100>] {
+        let mut path = Path::with("", 6, 10, far);
+        path.run(ms(120_000), false, constant(20_000));
+        assert_eq!(side(&path, ms(120_000)), None);
+    }
 }
 
 #[test]
