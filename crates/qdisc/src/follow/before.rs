@@ -59,14 +59,11 @@ const MORE: f64 = 1.25;
 const LESS: f64 = 0.5;
 /// Bound for the rate of a link that rested, in multiples of the known one.
 const RISE: f64 = 2.0;
-/// Part of its rate at which the believed queue is taken to drain while nothing comes, once: not all that is let go is
-/// answered. An outage looks the same.
-const DRAINS: f64 = 0.5;
 /// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
 /// let go makes, as by connections that open, holding all back would only stall those who are there. So much from a
 /// `target` of [`DEFAULT_TARGET`] on; the least at a `target` of zero, for who wants the shortest queue whatever it
 /// costs.
-const TRICKLE: f64 = 0.55;
+const TRICKLE: f64 = 0.5;
 const TRICKLE_LEAST: f64 = 0.05;
 /// This part while the queue is let run empty: with half of the rate a path that has become longer is not found out.
 const TRICKLE_EMPTYING: f64 = 0.25;
@@ -89,9 +86,8 @@ struct Outside {
     releases: VecDeque<Release>,
     /// Bytes that have not joined the queue.
     coming: u64,
-    /// Bytes in the queue, and those that were when the last packet came out of it.
+    /// Bytes in the queue.
     queued: f64,
-    stale: f64,
 }
 
 impl Outside {
@@ -118,11 +114,11 @@ impl Outside {
 
     /// Takes `bytes` out of the queue, for a packet that came out of the link.
     fn comes_out(&mut self, bytes: u64) {
-        self.set_queue((self.queued - bytes as f64).max(0.0));
+        self.queued = (self.queued - bytes as f64).max(0.0);
     }
 
     const fn set_queue(&mut self, bytes: f64) {
-        (self.queued, self.stale) = (bytes, bytes);
+        self.queued = bytes;
     }
 
     fn bytes(&self) -> f64 {
@@ -198,6 +194,8 @@ pub(super) struct Before {
     services: Services,
     averaged: Services,
     outside: Outside,
+    /// Last departure of a packet that brings more: another costs the link nothing.
+    loaded_at: Instant,
     /// Average time until a user acknowledges.
     user_time: Duration,
     /// Average round trip on the far side without a queue, of servers whose paths are known.
@@ -243,6 +241,7 @@ impl Before {
             services: Services::default(),
             averaged: Services::default(),
             outside: Outside::default(),
+            loaded_at: Instant::ZERO,
             user_time: Duration::ZERO,
             known_far_time: None,
             arrived: 0,
@@ -404,11 +403,8 @@ impl Before {
         if lacks <= 0.0 || !self.holds(now) {
             return Some(now);
         }
-        let due = self.arrived_at + self.rate.packet_time() * 2;
-        let drained = (lacks <= self.outside.stale).then(|| due + self.rate.time_for(lacks / DRAINS));
-        let trickles = self.times.last() + self.rate.time_for(bytes as f64 / self.trickle());
-        let comes = trickles < self.arrived_at + LOST_AFTER;
-        drained.into_iter().chain(comes.then_some(trickles)).min()
+        let trickles = self.loaded_at + self.rate.time_for(bytes as f64 / self.trickle());
+        (trickles < self.arrived_at + LOST_AFTER).then_some(trickles)
     }
 
     /// Time at which a packet of `bytes` may leave, if nothing arrives before.
@@ -447,6 +443,7 @@ impl Before {
         if brings_more {
             let way = self.user_time + self.paths.to(server(header, self.seed));
             self.outside.add(now + way.min(LONGEST_WAY), bytes);
+            self.loaded_at = now;
         }
         self.times.departs(now, bytes, self.config.ceiling(), waiting);
     }

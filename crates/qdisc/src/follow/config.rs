@@ -69,7 +69,7 @@ keys! {
     max: Number(1, 10_000_000), "greatest rate of the link, kbit/s";
     target: Time(Duration::ZERO, Duration::from_secs(1)),
         "wait in the modem that the shaper aims at, beside `packets`. Before the box, less than 30 ms also lowers what \
-         is let go while a queue stands: from .55 of the link's rate down to .05 at zero";
+         is let go while a queue stands: from half of the link's rate down to .05 at zero";
     packets: Real(0.0, 100.0), "packets that the shaper keeps under way beyond what the link carries in its round trip";
     span: Number(1, 1000), "time over which the link's rate is measured, in times of a full packet";
     span_min: Time(Duration::from_millis(1), Duration::from_secs(10)),

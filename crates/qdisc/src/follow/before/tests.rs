@@ -6,7 +6,7 @@ use narrows_units::{Bytes, SeqNum};
 use narrows_wire::{Flags, Proto, TcpHeader};
 
 use super::*;
-use crate::follow::{Follow, tests::ms};
+use crate::follow::{Controller, Follow, tests::ms};
 use crate::{
     Backlog, Discipline, Fifo, Limit, Manage, Qdisc, Record, Report, ReversePath, ShaperConfig, Spec,
     Verdicts,
@@ -202,7 +202,7 @@ fn a_fixed_rate_is_found_and_the_queue_stands_in_the_box() {
         assert!(carried * 100 >= kbps * 90, "{kbps} kbit/s: carried {carried}");
         // 2.2 times the target of 30 ms and half a packet; two packets that are always let go, a burst of two, and what
         // the other paths than the average add.
-        let bound = Rate::from_kbps(kbps).time_to_send(Bytes(6000)) + Duration::from_millis(130);
+        let bound = Rate::from_kbps(kbps).time_to_send(Bytes(6000)) + Duration::from_millis(150);
         assert!(wait <= bound, "{kbps} kbit/s: {wait} in the queue");
     }
 }
@@ -289,13 +289,13 @@ fn who_aims_at_no_queue_lets_least_go_while_one_stands() {
         };
         let mut path = Path::with(settings, 6, 60, near_and_far);
         path.run(ms(36_000), false, rate);
-        path.left.iter().filter(|l| (ms(33_000)..ms(36_000)).contains(&l.0)).count()
+        path.left.iter().filter(|l| (ms(31_500)..ms(34_500)).contains(&l.0)).count()
     };
     // In 3 s 25 packets come.
     let [default, between, least] =
         ["where=before", "where=before,target=15ms", "where=before,target=0ms"].map(let_go);
-    assert!((12..=15).contains(&default), "half of what comes, and a little: {default}");
-    assert!((6..=8).contains(&between), "three tenths: {between}");
+    assert!((12..=14).contains(&default), "half of what comes, and a little: {default}");
+    assert!((6..=8).contains(&between), "a little more than a quarter: {between}");
     assert!((1..=2).contains(&least), "a twentieth: {least}");
 }
 
@@ -324,8 +324,8 @@ fn paths_that_all_become_longer_are_found_out() {
     let (carried, wait) = path.came(ms(60_000), ms(80_000));
     assert!(carried >= 800, "{carried} kbit/s");
     // Two packet times and 150 ms are aimed at. What a queue holds that is let run empty but is not counts as path too:
-    // as much again as the 80 ms at most.
-    assert!(wait <= Duration::from_millis(254), "{wait}");
+    // as much again as the 80 ms at most, and a packet.
+    assert!(wait <= Duration::from_millis(266), "{wait}");
 }
 
 #[test]
@@ -469,6 +469,27 @@ fn what_brings_no_more_is_not_waited_for() {
     assert_eq!(control.outside.bytes(), 0.0);
     control.departs(ms(20), &Departure { brings_more: true, ..departure });
     assert_eq!(control.outside.bytes(), 1500.0);
+}
+
+/// Six downloads have filled 1 Mbit/s, and far more is outside than may be.
+#[test]
+fn what_brings_no_more_leaves_without_waiting() {
+    let mut path = Path::new(6, 40, near_and_far);
+    path.run(ms(20_000), false, constant(1_000));
+    let Controller::Before(control) = &mut path.shaper.control else { panic!("before the box") };
+    control.outside.add(ms(60_000), 1_000_000);
+    let packet = segment(1, false, (5, 0), 1);
+    let brings = Departure { header: &packet.header, bytes: 1500, waiting: true, brings_more: true };
+    control.departs(ms(20_000), &brings);
+    // Half of the rate: a packet that brings more leaves each 24 ms.
+    let next = control.ready(ms(20_000), 1500);
+    assert!((ms(20_023)..=ms(20_025)).contains(&next), "{next:?}");
+    for n in 1..8 {
+        control.departs(ms(20_000 + n), &Departure { brings_more: false, ..brings });
+        assert_eq!(control.ready(ms(20_000 + n), 1500), next);
+    }
+    control.departs(next, &brings);
+    assert!(control.ready(next, 1500) >= next + Duration::from_millis(23));
 }
 
 /// Its server answers a request after a second, while others' packets come without having waited.
