@@ -74,7 +74,7 @@ pub(super) struct Opening {
     before: Option<Duration>,
     /// Averages in a row with long round trips while packets waited in the box.
     stood: u32,
-    /// Such averages in a row in which little arrived.
+    /// Averages in a row with long round trips in which little arrived.
     fell: u32,
     /// Round trips in a row that have grown while nothing is held back.
     grown: u32,
