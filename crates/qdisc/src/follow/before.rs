@@ -70,6 +70,15 @@ const TRICKLE_EMPTYING: f64 = 0.25;
 /// Time in which the queue is empty once, or all paths have become longer; and what counts as empty beside a packet.
 const EMPTIES: Duration = Duration::from_secs(10);
 const EMPTY: Duration = Duration::from_millis(10);
+/// Longest time for which the queue is let run empty while no path is known, and time until that is tried again, which
+/// doubles: where others share the link it never rests.
+const RESTS_WITHIN: Duration = Duration::from_secs(15);
+const RESTS_AGAIN: Duration = Duration::from_secs(30);
+/// Time over which arrivals tell that the link rests, at least, and in packet times; and the part of its rate below which
+/// it does. A quarter is let go meanwhile.
+const RESTING: Duration = Duration::from_millis(200);
+const RESTING_PACKETS: u64 = 8;
+const RESTS_BELOW: f64 = 0.5;
 /// Most that all paths may have become longer: handovers between satellites make 100 ms and less.
 const LONGER_AT_MOST: Duration = Duration::from_millis(300);
 
@@ -148,6 +157,9 @@ enum Watch {
     Measuring { from: Instant, shortest: Option<Duration> },
     /// The queue is let run empty: what all packets wait alike from `from` to `until` is no queue.
     Emptying { from: Instant, until: Instant, waits: Option<WaitRange> },
+    /// No path is known, as where the link was full before the box saw anything: the queue is let run empty until the
+    /// link rests, at most `until`. So many bytes had arrived at a time, and the link rests since `rested`.
+    Resting { until: Instant, from: Instant, arrived: u64, rested: Option<Instant> },
 }
 
 /// Shortest and longest wait.
@@ -211,6 +223,9 @@ pub(super) struct Before {
     /// Time by which all paths have become longer.
     longer: Duration,
     watch: Watch,
+    /// Time from which on the link may be let rest, and time until it may again.
+    rests_at: Instant,
+    rests_again: Duration,
     opening: Opening,
     /// Time in the queue of the packet that came last.
     late: Duration,
@@ -251,6 +266,8 @@ impl Before {
             joined: Instant::ZERO,
             longer: Duration::ZERO,
             watch: Watch::anew(Instant::ZERO),
+            rests_at: Instant::ZERO,
+            rests_again: RESTS_AGAIN,
             opening: Opening::new(),
             late: Duration::ZERO,
             search: Search::default(),
@@ -313,7 +330,7 @@ impl Before {
             FollowPhase::Idle
         } else if self.times.is_silent() {
             FollowPhase::Silent
-        } else if matches!(self.watch, Watch::Emptying { .. }) {
+        } else if !matches!(self.watch, Watch::Measuring { .. }) {
             FollowPhase::Draining
         } else if self.search.full && !self.search.again {
             FollowPhase::Following
@@ -379,7 +396,9 @@ impl Before {
     /// Bytes that may be outside.
     fn window(&self) -> f64 {
         let trip = self.rate.carried_in(self.trip());
-        let window = if matches!(self.watch, Watch::Emptying { .. }) {
+        let window = if matches!(self.watch, Watch::Resting { .. }) {
+            0.0
+        } else if matches!(self.watch, Watch::Emptying { .. }) {
             // Not by what paths may have become longer: what is taken for that by mistake would never go away.
             LESS * self.rate.carried_in(self.user_time + self.far_time())
         } else {
@@ -393,7 +412,7 @@ impl Before {
     fn trickle(&self) -> f64 {
         let eagerness = (self.config.target.as_secs_f64() / DEFAULT_TARGET.as_secs_f64()).min(1.0);
         let trickle = TRICKLE_LEAST + (TRICKLE - TRICKLE_LEAST) * eagerness;
-        if matches!(self.watch, Watch::Emptying { .. }) { trickle.min(TRICKLE_EMPTYING) } else { trickle }
+        if matches!(self.watch, Watch::Measuring { .. }) { trickle } else { trickle.min(TRICKLE_EMPTYING) }
     }
 
     /// Time from which there is room outside for a packet of `bytes`, if nothing arrives before. To the nearest packet,
@@ -475,6 +494,7 @@ impl Before {
         if silent || now.since(before) > LOST_AFTER.max(self.rate.packet_time() * MISSED) {
             self.measure_anew(now);
         }
+        let rested = self.rest(now);
         let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) else { return false };
         let flow = header.key.hash(self.seed);
         let by_clock = self.clocks.waited(now, flow, sent);
@@ -486,7 +506,8 @@ impl Before {
             // found a queue, as those who were there before the box, get one.
             let alone =
                 (before < asked || by_clock.is_some_and(|waited| waited <= SLACK)) && rtt <= LONGEST_WAY;
-            let answer = Answer { host, rtt, left: now, alone, emptied: false };
+            let emptied = rested.is_some_and(|rested| asked >= rested);
+            let answer = Answer { host, rtt, left: now, alone, emptied };
             let path = self.paths.learn(now, answer, near, silent);
             if path.sure {
                 self.known_far_time =
@@ -574,6 +595,44 @@ impl Before {
         }
     }
 
+    /// Lets the queue run empty while no path is known. Returns since when the link rests.
+    fn rest(&mut self, now: Instant) -> Option<Instant> {
+        let unknown = self.known_far_time.is_none() && self.search.full;
+        let Watch::Resting { until, from, arrived, rested } = self.watch else {
+            if unknown && !self.looks_on && now >= self.rests_at && self.holds(now) {
+                self.reasons.note(DecisionReason::Draining);
+                let until = now + RESTS_WITHIN;
+                (self.rests_at, self.rests_again) = (until + self.rests_again, self.rests_again * 2);
+                self.watch = Watch::Resting { until, from: now, arrived: self.arrived, rested: None };
+            }
+            return None;
+        };
+        if !unknown {
+            self.reasons.note(DecisionReason::Drained);
+            // What clocks were taught was reckoned by a queue that had never been empty.
+            self.clocks.forget();
+            self.longer = Duration::ZERO;
+            self.watch = Watch::anew(now);
+            return rested;
+        }
+        if now >= until {
+            self.reasons.note(DecisionReason::NotDrained);
+            self.watch = Watch::anew(now);
+            return None;
+        }
+        let time = now.since(from);
+        if rested.is_none() && time > RESTING.max(self.rate.packet_time() * RESTING_PACKETS) {
+            let came = (self.arrived - arrived) as f64;
+            let rests = came < RESTS_BELOW * self.rate.carried_in(time);
+            if rests {
+                self.paths.measure();
+            }
+            self.watch =
+                Watch::Resting { until, from: now, arrived: self.arrived, rested: rests.then_some(now) };
+        }
+        rested
+    }
+
     /// Finds out that all paths have become longer: what never goes away, even where little is let go, is no queue.
     fn watch_paths(&mut self, now: Instant, own: Duration) {
         let raw = now.since(self.joined);
@@ -585,6 +644,7 @@ impl Before {
         let empty = EMPTY + own;
         let holds = self.holds(now);
         self.watch = match self.watch {
+            resting @ Watch::Resting { .. } => resting,
             Watch::Measuring { from, shortest } if now.since(from) < EMPTIES => {
                 let shortest = Some(shortest.map_or(self.late, |known| known.min(self.late)));
                 Watch::Measuring { from, shortest }

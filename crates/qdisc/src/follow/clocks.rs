@@ -68,6 +68,11 @@ impl Clocks {
         Some(Duration::from_nanos(u64::try_from(waited).unwrap_or(0)))
     }
 
+    /// Forgets what was learnt of all clocks.
+    pub fn forget(&mut self) {
+        self.0.fill(Clock::default());
+    }
+
     /// Learns that a packet which comes `now` has waited for at most so long.
     pub fn learn(&mut self, now: Instant, flow: u64, timestamp: u32, waited: Duration) {
         let clock = &mut self.0[flow as usize % FLOWS];
