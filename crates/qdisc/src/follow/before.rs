@@ -74,8 +74,8 @@ const EMPTY: Duration = Duration::from_millis(10);
 /// doubles: where others share the link it never rests.
 const RESTS_WITHIN: Duration = Duration::from_secs(15);
 const RESTS_AGAIN: Duration = Duration::from_secs(30);
-/// Time over which arrivals tell that the link rests, at least, and in packet times; and the part of its rate below which
-/// it does. A quarter is let go meanwhile.
+/// Time over which arrivals tell that the link rests, at least, and in packet times; and the part of the link's rate
+/// below which it does. A quarter is let go meanwhile.
 const RESTING: Duration = Duration::from_millis(200);
 const RESTING_PACKETS: u64 = 8;
 const RESTS_BELOW: f64 = 0.5;
