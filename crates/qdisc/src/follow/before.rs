@@ -609,7 +609,7 @@ impl Before {
         };
         if !unknown {
             self.reasons.note(DecisionReason::Drained);
-            // What clocks were taught was reckoned by a queue that had never been empty.
+            // All bounds of clocks were reckoned by a queue that had never been empty.
             self.clocks.forget();
             self.longer = Duration::ZERO;
             self.watch = Watch::anew(now);
