@@ -59,10 +59,10 @@ const MORE: f64 = 1.25;
 const LESS: f64 = 0.5;
 /// Bound for the rate of a link that rested, in multiples of the known one.
 const RISE: f64 = 2.0;
-/// Part of its rate that is let go while packets arrive, whatever stands before the link: where it is more than what is
-/// let go makes, as by connections that open, holding all back would only stall those who are there. So much from a
-/// `target` of [`DEFAULT_TARGET`] on; the least at a `target` of zero, for who wants the shortest queue whatever it
-/// costs.
+/// Part of its rate that is let go of what brings more, while packets arrive, whatever stands before the link: where it
+/// is more than what is let go makes, as by connections that open, holding all back would only stall those who are
+/// there. So much from a `target` of [`DEFAULT_TARGET`] on; the least at a `target` of zero, for who wants the shortest
+/// queue whatever it costs.
 const TRICKLE: f64 = 0.5;
 const TRICKLE_LEAST: f64 = 0.05;
 /// This part while the queue is let run empty: with half of the rate a path that has become longer is not found out.
