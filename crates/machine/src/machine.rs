@@ -401,11 +401,28 @@ struct Place(PathBuf);
 
 static PLACES: AtomicU32 = AtomicU32::new(0);
 
+/// What the name of such a folder begins with; the process and a number follow.
+const PREFIX: &str = "narrows-machine-";
+
+/// Removes the folders of processes that were killed: each holds a machine's files, some 200 MB.
+fn sweep(temporary: &Path) {
+    let left = |name: &str| {
+        let process = name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok()?;
+        Some(!Path::new("/proc").join(process.to_string()).exists())
+    };
+    for entry in std::fs::read_dir(temporary).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().and_then(left) == Some(true) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 impl Place {
     fn make() -> anyhow::Result<Self> {
+        let temporary = std::env::temp_dir();
+        sweep(&temporary);
         let number = PLACES.fetch_add(1, Ordering::Relaxed);
-        let place =
-            Self(std::env::temp_dir().join(format!("narrows-machine-{}-{number}", std::process::id())));
+        let place = Self(temporary.join(format!("{PREFIX}{}-{number}", std::process::id())));
         std::fs::create_dir_all(&place.0).with_context(|| place.0.display().to_string())?;
         Ok(place)
     }
@@ -448,5 +465,25 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let temporary = std::env::temp_dir().join(format!("narrows-sweep-{}", std::process::id()));
+        // No process has this number: the kernel's are below 2^22.
+        let left = temporary.join(format!("{PREFIX}4194305-0"));
+        let own = temporary.join(format!("{PREFIX}{}-0", std::process::id()));
+        let other = temporary.join("narrows-machine-notes");
+        for folder in [&left, &own, &other] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        sweep(&temporary);
+        assert_eq!([&left, &own, &other].map(|folder| folder.exists()), [false, true, true]);
+        std::fs::remove_dir_all(&temporary).unwrap();
     }
 }
