@@ -23,7 +23,7 @@ use super::config::{DEFAULT_TARGET, FollowConfig};
 use super::decisions::{DecisionReason, DecisionSignals, Reasons};
 use super::departure_times::{DepartureTimes, LOST_AFTER};
 use super::opening::Opening;
-use super::paths::{Answer, Paths};
+use super::paths::{self, Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
 use super::report::{FollowPhase, FollowReport, FollowSignals};
 use super::round_trips::RoundTrips;
@@ -43,9 +43,6 @@ const SLACK: Duration = Duration::from_millis(3);
 const KNOWN: u64 = 7;
 /// Packets for which a link of the average rate takes as long as an outage, if that is longer than [`LOST_AFTER`].
 const MISSED: u64 = 4;
-/// Longest way of what is let go until it joins the queue, as two satellites make it: what takes longer has met an
-/// outage, and would count as under way long after that.
-const LONGEST_WAY: Duration = Duration::from_millis(1500);
 /// Packets outside that are always let go: fewer may never be answered.
 const LEAST: u64 = 2;
 /// Releases that are remembered one by one.
@@ -461,7 +458,7 @@ impl Before {
         self.outside.pass(now);
         if brings_more {
             let way = self.user_time + self.paths.to(server(header, self.seed));
-            self.outside.add(now + way.min(LONGEST_WAY), bytes);
+            self.outside.add(now + way.min(paths::LONGEST), bytes);
             self.loaded_at = now;
         }
         self.times.departs(now, bytes, self.config.ceiling(), waiting);
@@ -504,8 +501,7 @@ impl Before {
             self.opening.answered(rtt);
             // Where the sender's clock shows no queue, the round trip is the path: so hosts whose first packets all
             // found a queue, as those who were there before the box, get one.
-            let alone =
-                (before < asked || by_clock.is_some_and(|waited| waited <= SLACK)) && rtt <= LONGEST_WAY;
+            let alone = before < asked || by_clock.is_some_and(|waited| waited <= SLACK);
             let emptied = rested.is_some_and(|rested| asked >= rested);
             let answer = Answer { host, rtt, left: now, alone, emptied };
             let path = self.paths.learn(now, answer, near, silent);

@@ -20,6 +20,9 @@ const WAITS: usize = 64;
 const LATER: u8 = 16;
 /// Weight of what was known in the moving average of guesses; the least of guesses would be too short.
 const GUESSES: u64 = 8;
+/// Longest path, as two satellites make it: a round trip that seems to have met no queue and took longer has met an
+/// outage, or a timer of the host that answered.
+pub(super) const LONGEST: Duration = Duration::from_millis(1500);
 /// Time after which the shortest round trip has to be found anew.
 const VALID_FOR: Duration = Duration::from_secs(10);
 /// Time after its last answer for which a host counts as one that may answer next.
@@ -157,6 +160,7 @@ impl Host {
         let longer = self.longer.map_or(explains, |longer| longer.min(explains));
         (self.later, self.longer) = (self.later + 1, Some(longer));
         if self.later == LATER {
+            let longer = if longer <= LONGEST { longer } else { path };
             (self.path, self.later, self.longer) = (Some(longer), 0, None);
         }
     }
@@ -198,19 +202,17 @@ impl Hosts {
     fn learn(&mut self, answer: Answer, shortest: Duration, near: Duration) -> Option<Duration> {
         let Answer { host, rtt, left, .. } = answer;
         let wait = self.wait(host, left, near);
+        // An outage makes one wait longer than the other.
+        let guess = wait.filter(|wait| *wait < rtt).map(|wait| rtt.saturating_sub(wait).max(shortest));
         let known = &mut self.hosts[host as usize % HOSTS];
         if known.host != host {
             *known = Host { host, measurement: self.measurement.wrapping_sub(1), ..NOBODY };
         }
-        if answer.emptied && known.measurement != self.measurement {
+        if answer.emptied && rtt <= LONGEST && known.measurement != self.measurement {
             (known.path, known.measured, known.measurement) = (Some(rtt), true, self.measurement);
-        } else if answer.alone && !known.measured {
+        } else if answer.alone && rtt <= LONGEST && !known.measured {
             (known.path, known.measured) = (Some(rtt), true);
-        } else if !known.measured
-            && let Some(wait) = wait.filter(|wait| *wait < rtt)
-        {
-            // An outage makes one wait longer than the other.
-            let guess = rtt.saturating_sub(wait).max(shortest);
+        } else if let Some(guess) = guess.filter(|guess| *guess <= LONGEST && !known.measured) {
             known.path = Some(known.path.map_or(guess, |path| (path * (GUESSES - 1) + guess) / GUESSES));
         } else {
             known.path = known.path.map(|path| path.min(rtt));
@@ -317,6 +319,34 @@ mod tests {
         let ways: Vec<_> = (0..16).map(|n| both(2000 + 20 * n, 60 - n, 270 - n)).collect();
         assert!(ways[..15].iter().all(|way| *way == ms(30)), "{ways:?}");
         assert_eq!(ways[15], ms(230));
+    }
+
+    /// A server that had an outage's packets sent again echoes what it was asked 15 s ago.
+    #[test]
+    fn what_takes_longer_than_any_path_is_none() {
+        let mut d = Of::nobody(ms(20));
+        (0..5).for_each(|_| _ = d.learn(Answer { alone: true, ..answer(1, 0, 20) }));
+        d.hosts.measurement += 1;
+        let late = answer(2, 10_000, 4000);
+        (0..5).for_each(|_| assert_eq!(d.learn(Answer { emptied: true, ..late }), None));
+        assert_eq!(d.learn(Answer { alone: true, ..late }), None);
+        // The first's packet waited for 5 s; 10 s of the second's 15 remain.
+        d.learn(answer(1, 20_000, 5020));
+        assert_eq!(d.learn(answer(2, 20_000, 15_000)), None);
+        assert_eq!(d.learn(answer(2, 20_000, 6500)), Some(ms(1500)), "two satellites");
+        // The first answers late again and again, while a third does not.
+        (0..5).for_each(|_| _ = d.learn(Answer { alone: true, ..answer(3, 25_000, 20) }));
+        let mut at = 30_000;
+        let mut answers = |rtt| {
+            (0..40).for_each(|_| {
+                at += 20;
+                d.learn(answer(3, at, 20));
+                d.learn(answer(1, at, rtt));
+            });
+            d.learn(answer(1, at, rtt))
+        };
+        assert_eq!(answers(9000), Some(ms(20)));
+        assert_eq!(answers(900), Some(ms(900)));
     }
 
     #[test]
