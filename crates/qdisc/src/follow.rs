@@ -23,6 +23,7 @@ mod decisions;
 mod departure_times;
 mod echoes;
 mod find;
+mod first_flights;
 mod forecast;
 mod opening;
 mod paths;

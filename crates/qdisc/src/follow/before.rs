@@ -9,6 +9,8 @@
 //!   without a queue ([`super::paths`]), and at most as long as its sender's clock says ([`super::clocks`]).
 //! - The queue is first in, first out: no packet joined it before one that came out sooner. So of all flows' evidence
 //!   the latest time of joining counts, and a server that answered late by itself is not taken for a queue.
+//! - A server's part of a handshake is small, and its first flight follows ([`super::first_flights`]): as much as such
+//!   flights have had counts as outside once that part leaves.
 //!
 //! As much may be outside, on its way to the queue or in it, as the link carries in the round trip, and a little more
 //! (BBR: Cardwell et al., ACM Queue 14(5), 2016).
@@ -22,6 +24,7 @@ use super::clocks::Clocks;
 use super::config::{DEFAULT_TARGET, FollowConfig};
 use super::decisions::{DecisionReason, DecisionSignals, Reasons};
 use super::departure_times::{DepartureTimes, LOST_AFTER};
+use super::first_flights::{self, FirstFlights};
 use super::opening::Opening;
 use super::paths::{self, Answer, Paths};
 use super::rate::{AVERAGED_OVER, RateEstimate, Service, Services};
@@ -50,6 +53,9 @@ const RELEASES: usize = 8192;
 /// Multiple of the settings' `target` and `packets` that is aimed at. What is let go joins the queue only a round trip
 /// later, in bursts of what a server sends at once; with once as much the link rests for a tenth of the time more.
 const STANDS: f64 = 2.2;
+/// Part of a first flight that is aimed at beside the target while first flights come: they count as alike, and where a
+/// small one came in place of a large one the link would rest.
+const FLIGHTS_DIFFER: f64 = 0.75;
 /// Gain on the link's rate while no queue shows for a round trip and packets wait here; and while the queue is let run
 /// empty. Both are BBR's.
 const MORE: f64 = 1.25;
@@ -203,8 +209,11 @@ pub(super) struct Before {
     services: Services,
     averaged: Services,
     outside: Outside,
+    flights: FirstFlights,
     /// Last departure of a packet that brings more: another costs the link nothing.
     loaded_at: Instant,
+    /// First flight that this packet brings, bytes; none, if it is no part of a handshake.
+    brings: u64,
     /// Average time until a user acknowledges.
     user_time: Duration,
     /// Average round trip on the far side without a queue, of servers whose paths are known.
@@ -253,7 +262,9 @@ impl Before {
             services: Services::default(),
             averaged: Services::default(),
             outside: Outside::default(),
+            flights: FirstFlights::new(),
             loaded_at: Instant::ZERO,
+            brings: 0,
             user_time: Duration::ZERO,
             known_far_time: None,
             arrived: 0,
@@ -387,7 +398,8 @@ impl Before {
 
     /// Bytes that are to stand before the link.
     fn stands(&self) -> f64 {
-        (self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64) * STANDS
+        let aimed_at = self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64;
+        aimed_at * STANDS + self.flights.expected() * FLIGHTS_DIFFER
     }
 
     /// Bytes that may be outside.
@@ -419,7 +431,7 @@ impl Before {
         if lacks <= 0.0 || !self.holds(now) {
             return Some(now);
         }
-        let trickles = self.loaded_at + self.rate.time_for(bytes as f64 / self.trickle());
+        let trickles = self.loaded_at + self.rate.time_for(bytes.max(self.brings) as f64 / self.trickle());
         (trickles < self.arrived_at + LOST_AFTER).then_some(trickles)
     }
 
@@ -452,14 +464,20 @@ impl Before {
     /// Notes a packet that leaves for the packet's user.
     pub fn departs(&mut self, now: Instant, departure: &Departure<'_>) {
         let &Departure { header, bytes, waiting, brings_more } = departure;
+        let flow = header.key.hash(self.seed);
         if let Some((sent, _)) = header.tcp.filter(|t| t.payload > 0).and_then(|t| t.timestamps) {
-            self.near.note(now, header.key.hash(self.seed), sent);
+            self.near.note(now, flow, sent);
         }
         self.outside.pass(now);
-        if brings_more {
-            let way = self.user_time + self.paths.to(server(header, self.seed));
-            self.outside.add(now + way.min(paths::LONGEST), bytes);
-            self.loaded_at = now;
+        let way = (self.user_time + self.paths.to(server(header, self.seed))).min(paths::LONGEST);
+        let first_flight = if first_flights::opens(header) { self.flights.opens(now, flow) } else { 0 };
+        if first_flights::carries(header) {
+            self.flights.departs(now, flow, way + self.late);
+        }
+        if brings_more || first_flight > 0 {
+            let own = if brings_more { bytes } else { 0 };
+            self.outside.add(now + way, own + first_flight);
+            (self.loaded_at, self.brings) = (now, first_flight);
         }
         self.times.departs(now, bytes, self.config.ceiling(), waiting);
     }
@@ -492,8 +510,9 @@ impl Before {
             self.measure_anew(now);
         }
         let rested = self.rest(now);
-        let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) else { return false };
         let flow = header.key.hash(self.seed);
+        self.flights.arrives(now, flow, bytes);
+        let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) else { return false };
         let by_clock = self.clocks.waited(now, flow, sent);
         let by_trip = self.far.answered(flow, echo).and_then(|asked| {
             let near = (self.rate.packet_time() * 2).max(NEAR);

@@ -509,6 +509,40 @@ fn what_brings_no_more_leaves_without_waiting() {
     assert!(control.ready(next, 1500) >= next + Duration::from_millis(23));
 }
 
+/// Servers have sent first flights of six packets each. The next handshake counts as six packets and its own bytes, and
+/// as much time passes as half of the link takes for them.
+#[test]
+fn a_handshake_counts_as_the_first_flight_that_it_brings() {
+    let mut path = Path::new(6, 40, near_and_far);
+    path.run(ms(20_000), false, constant(1_000));
+    let Controller::Before(control) = &mut path.shaper.control else { panic!("before the box") };
+    let handshake = |user| {
+        let mut packet = segment(user, false, (5, 0), 1);
+        packet.header.len = Bytes(60);
+        packet.header.tcp = Some(TcpHeader { flags: Flags::SYN.and(Flags::ACK), ..TcpHeader::default() });
+        packet
+    };
+    let leaves = |control: &mut Before, packet: &Record, bytes| {
+        let departure = Departure { header: &packet.header, bytes, waiting: true, brings_more: true };
+        control.departs(ms(20_000), &departure);
+    };
+    leaves(control, &handshake(11), 60);
+    let data = segment(11, false, (5, 0), 1);
+    (0..6).for_each(|_| _ = control.arrives(ms(20_000), &data.header, 1500));
+    leaves(control, &data, 1500);
+    control.arrives(ms(25_000), &data.header, 1500);
+    // Far more is outside than may be.
+    control.outside.add(ms(60_000), 1_000_000);
+    let (before, aimed_at) = (control.outside.bytes(), control.stands());
+    leaves(control, &handshake(12), 60);
+    assert_eq!(control.outside.bytes() - before, 9060.0);
+    assert_eq!(control.stands() - aimed_at, 6750.0, "three quarters of a first flight more");
+    let trickles = control.loaded_at + control.rate.time_for(9000.0 / TRICKLE);
+    assert_eq!(control.room(ms(20_000), 1500), Some(trickles));
+    leaves(control, &handshake(12), 60);
+    assert_eq!(control.outside.bytes() - before, 9120.0, "it has left before");
+}
+
 /// Its server answers a request after a second, while others' packets come without having waited.
 #[test]
 fn a_server_that_thinks_is_not_taken_for_a_queue() {

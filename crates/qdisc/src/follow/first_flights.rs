@@ -1,0 +1,188 @@
+//! Bytes that a handshake brings: once a server's part of it has reached the user, the server's first flight follows, up
+//! to ten packets (RFC 6928; RFC 9002, section 7.2), which no acknowledgment paces.
+
+use narrows_units::{Duration, Instant};
+use narrows_wire::{Flags, Header, QuicPacket};
+
+/// Connections that are remembered, by hash: one that has another's place is as new.
+const FLOWS: usize = 4096;
+/// Weight of what was known in the average, of sixteen.
+const KNOWN: f64 = 15.0 / 16.0;
+
+/// Time after a handshake for which other first flights are expected.
+const COME_FOR: Duration = Duration::from_secs(2);
+
+/// First flight of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    flow: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    /// So many bytes have come, and none have left for the user.
+    Coming { bytes: u64 },
+    /// What comes after `until` may be answered already.
+    Leaving { bytes: u64, until: Instant },
+    /// All came.
+    #[default]
+    Over,
+}
+
+/// First flights of all connections.
+#[derive(Debug)]
+pub(super) struct FirstFlights {
+    flights: Box<[Flight]>,
+    /// Average of their bytes, once one is known.
+    average: Option<f64>,
+    /// Last handshake, and whether that is short ago.
+    opened_at: Instant,
+    come: bool,
+}
+
+impl FirstFlights {
+    /// A memory of nothing.
+    pub fn new() -> Self {
+        Self {
+            flights: vec![Flight::default(); FLOWS].into(),
+            average: None,
+            opened_at: Instant::ZERO,
+            come: false,
+        }
+    }
+
+    /// Bytes of a first flight on average, while some come.
+    pub fn expected(&self) -> f64 {
+        self.average.filter(|_| self.come).unwrap_or_default()
+    }
+
+    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that will follow, as they do on
+    /// average; none if that part has left before.
+    pub fn opens(&mut self, now: Instant, flow: u64) -> u64 {
+        (self.opened_at, self.come) = (now, true);
+        let flight = &mut self.flights[flow as usize % FLOWS];
+        if flight.flow == flow {
+            return 0;
+        }
+        *flight = Flight { flow, state: State::Coming { bytes: 0 } };
+        self.average.unwrap_or_default() as u64
+    }
+
+    /// Notes that `bytes` of a connection have come.
+    pub fn arrives(&mut self, now: Instant, flow: u64, bytes: u64) {
+        self.come &= now.since(self.opened_at) < COME_FOR;
+        let flight = &mut self.flights[flow as usize % FLOWS];
+        if flight.flow != flow {
+            return;
+        }
+        match &mut flight.state {
+            State::Coming { bytes: known } => *known += bytes,
+            State::Leaving { bytes: known, until } if now <= *until => *known += bytes,
+            State::Leaving { bytes: known, .. } => {
+                let sample = *known as f64;
+                self.average =
+                    Some(self.average.map_or(sample, |known| known + (sample - known) * (1.0 - KNOWN)));
+                flight.state = State::Over;
+            }
+            State::Over => {}
+        }
+    }
+
+    /// Notes that data of a connection leave for the user; what they bring comes back no sooner than after `answered`.
+    pub fn departs(&mut self, now: Instant, flow: u64, answered: Duration) {
+        let flight = &mut self.flights[flow as usize % FLOWS];
+        if let State::Coming { bytes } = flight.state
+            && flight.flow == flow
+        {
+            flight.state = State::Leaving { bytes, until: now + answered };
+        }
+    }
+}
+
+/// Whether a packet from a server is its part of a handshake, which lets the user ask.
+pub(super) fn opens(header: &Header) -> bool {
+    let accepts = header.tcp.is_some_and(|tcp| tcp.flags.has(Flags::SYN.and(Flags::ACK)));
+    accepts || header.quic == Some(QuicPacket::Initial)
+}
+
+/// Whether a packet may carry what the user asked for after the handshake.
+pub(super) fn carries(header: &Header) -> bool {
+    header.tcp.is_some_and(|tcp| tcp.payload > 0) || matches!(header.quic, Some(QuicPacket::Short { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_wire::TcpHeader;
+
+    use super::*;
+
+    fn ms(n: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(n)
+    }
+
+    /// A handshake, `packets` of 1000 bytes, the first of which leaves, and one more that was answered.
+    fn connects(flights: &mut FirstFlights, at: u64, flow: u64, packets: u64) -> u64 {
+        let brings = flights.opens(ms(at), flow);
+        (0..packets).for_each(|n| flights.arrives(ms(at + 20 + n), flow, 1000));
+        flights.departs(ms(at + 20), flow, Duration::from_millis(50));
+        flights.arrives(ms(at + 70), flow, 1000);
+        flights.departs(ms(at + 70), flow, Duration::from_millis(50));
+        flights.arrives(ms(at + 71), flow, 1000);
+        brings
+    }
+
+    #[test]
+    fn a_handshake_brings_what_others_brought_on_average() {
+        let mut flights = FirstFlights::new();
+        assert_eq!(connects(&mut flights, 0, 1, 3), 0, "nothing is known yet");
+        // 3000 bytes and the one that came in the last millisecond; what came after that had been asked for.
+        assert_eq!(connects(&mut flights, 100, 2, 3), 4000);
+        assert_eq!(connects(&mut flights, 200, 3, 19), 4000);
+        assert_eq!(connects(&mut flights, 300, 4, 1), 5000, "a sixteenth of 16 000 more");
+    }
+
+    #[test]
+    fn a_handshake_that_leaves_again_brings_nothing_more() {
+        let mut flights = FirstFlights::new();
+        connects(&mut flights, 0, 1, 3);
+        assert_eq!(flights.opens(ms(200), 2), 4000);
+        assert_eq!(flights.opens(ms(1200), 2), 0);
+        connects(&mut flights, 2000, 1, 99);
+        assert_eq!(flights.opens(ms(2500), 3), 4000, "a connection that went on is no first flight");
+    }
+
+    #[test]
+    fn first_flights_are_expected_while_they_come() {
+        let mut flights = FirstFlights::new();
+        assert_eq!(flights.expected(), 0.0);
+        connects(&mut flights, 0, 1, 3);
+        flights.arrives(ms(1999), 9, 1000);
+        assert_eq!(flights.expected(), 4000.0);
+        flights.arrives(ms(2000), 9, 1000);
+        assert_eq!(flights.expected(), 0.0);
+        flights.opens(ms(9000), 2);
+        assert_eq!(flights.expected(), 4000.0);
+    }
+
+    #[test]
+    fn only_a_servers_part_of_a_handshake_opens() {
+        let tcp = |flags, payload| {
+            let tcp = TcpHeader { flags, payload, ..TcpHeader::default() };
+            let header = Header { tcp: Some(tcp), ..Header::default() };
+            (opens(&header), carries(&header))
+        };
+        assert_eq!(tcp(Flags::SYN.and(Flags::ACK), 0), (true, false));
+        assert_eq!(tcp(Flags::SYN, 0), (false, false), "somebody outside who asks a user");
+        assert_eq!(tcp(Flags::ACK, 0), (false, false));
+        assert_eq!(tcp(Flags::ACK, 1448), (false, true));
+        let quic = |packet| {
+            let header = Header { quic: Some(packet), ..Header::default() };
+            (opens(&header), carries(&header))
+        };
+        assert_eq!(quic(QuicPacket::Initial), (true, false));
+        assert_eq!(quic(QuicPacket::Handshake), (false, false));
+        assert_eq!(quic(QuicPacket::Short { spin: false }), (false, true));
+        assert_eq!(opens(&Header::default()), carries(&Header::default()));
+    }
+}
