@@ -53,9 +53,6 @@ const RELEASES: usize = 8192;
 /// Multiple of the settings' `target` and `packets` that is aimed at. What is let go joins the queue only a round trip
 /// later, in bursts of what a server sends at once; with once as much the link rests for a tenth of the time more.
 const STANDS: f64 = 2.2;
-/// Part of a first flight that is aimed at beside the target while first flights come: they count as alike, and where a
-/// small one came in place of a large one the link would rest.
-const FLIGHTS_DIFFER: f64 = 0.75;
 /// Gain on the link's rate while no queue shows for a round trip and packets wait here; and while the queue is let run
 /// empty. Both are BBR's.
 const MORE: f64 = 1.25;
@@ -396,10 +393,11 @@ impl Before {
         self.user_time + self.far_time() + self.longer
     }
 
-    /// Bytes that are to stand before the link.
+    /// Bytes that are to stand before the link. First flights count as alike: where a small one came in place of a
+    /// large one, and no more stood there, the link would rest.
     fn stands(&self) -> f64 {
         let aimed_at = self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64;
-        aimed_at * STANDS + self.flights.expected() * FLIGHTS_DIFFER
+        aimed_at * STANDS + self.flights.expected()
     }
 
     /// Bytes that may be outside.

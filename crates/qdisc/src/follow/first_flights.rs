@@ -1,5 +1,5 @@
-//! Bytes that a handshake brings: once a server's part of it has reached the user, the server's first flight follows, up
-//! to ten packets (RFC 6928; RFC 9002, section 7.2), which no acknowledgment paces.
+//! Bytes that a handshake brings: once a server's part of it has reached the user, the server's first flight follows,
+//! up to ten packets (RFC 6928; RFC 9002, section 7.2), which no acknowledgment paces.
 
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, Header, QuicPacket};
@@ -57,8 +57,8 @@ impl FirstFlights {
         self.average.filter(|_| self.come).unwrap_or_default()
     }
 
-    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that will follow, as they do on
-    /// average; none if that part has left before.
+    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none if
+    /// that part has left before.
     pub fn opens(&mut self, now: Instant, flow: u64) -> u64 {
         (self.opened_at, self.come) = (now, true);
         let flight = &mut self.flights[flow as usize % FLOWS];

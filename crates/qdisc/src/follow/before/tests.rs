@@ -536,7 +536,7 @@ fn a_handshake_counts_as_the_first_flight_that_it_brings() {
     let (before, aimed_at) = (control.outside.bytes(), control.stands());
     leaves(control, &handshake(12), 60);
     assert_eq!(control.outside.bytes() - before, 9060.0);
-    assert_eq!(control.stands() - aimed_at, 6750.0, "three quarters of a first flight more");
+    assert_eq!(control.stands() - aimed_at, 9000.0, "a first flight more");
     let trickles = control.loaded_at + control.rate.time_for(9000.0 / TRICKLE);
     assert_eq!(control.room(ms(20_000), 1500), Some(trickles));
     leaves(control, &handshake(12), 60);
