@@ -1,14 +1,15 @@
 //! Bytes that a handshake brings: once a server's part of it has reached the user, the server's first flight follows,
 //! up to ten packets (RFC 6928; RFC 9002, section 7.2), which no acknowledgment paces.
 
+use std::collections::VecDeque;
+
 use narrows_units::{Duration, Instant};
 use narrows_wire::{Flags, Header, QuicPacket};
 
 /// Connections that are remembered, by hash: one that has another's place is as new.
 const FLOWS: usize = 4096;
-/// Weight of what was known in the average, of sixteen.
-const KNOWN: f64 = 15.0 / 16.0;
-
+/// Weight of one first flight in the average.
+const NEW: f64 = 1.0 / 16.0;
 /// Time after a handshake for which other first flights are expected.
 const COME_FOR: Duration = Duration::from_secs(2);
 
@@ -34,6 +35,8 @@ enum State {
 #[derive(Debug)]
 pub(super) struct FirstFlights {
     flights: Box<[Flight]>,
+    /// Places of flights that leave, in the order in which they began to.
+    leaving: VecDeque<usize>,
     /// Average of their bytes, once one is known.
     average: Option<f64>,
     /// Last handshake, and whether that is short ago.
@@ -46,6 +49,7 @@ impl FirstFlights {
     pub fn new() -> Self {
         Self {
             flights: vec![Flight::default(); FLOWS].into(),
+            leaving: VecDeque::new(),
             average: None,
             opened_at: Instant::ZERO,
             come: false,
@@ -57,8 +61,8 @@ impl FirstFlights {
         self.average.filter(|_| self.come).unwrap_or_default()
     }
 
-    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none if
-    /// that part has left before.
+    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none
+    /// if that part has left before.
     pub fn opens(&mut self, now: Instant, flow: u64) -> u64 {
         (self.opened_at, self.come) = (now, true);
         let flight = &mut self.flights[flow as usize % FLOWS];
@@ -72,30 +76,40 @@ impl FirstFlights {
     /// Notes that `bytes` of a connection have come.
     pub fn arrives(&mut self, now: Instant, flow: u64, bytes: u64) {
         self.come &= now.since(self.opened_at) < COME_FOR;
+        while let Some(place) = self.leaving.front().copied()
+            && self.ends(now, place)
+        {
+            self.leaving.pop_front();
+        }
         let flight = &mut self.flights[flow as usize % FLOWS];
-        if flight.flow != flow {
-            return;
+        if let State::Coming { bytes: known } | State::Leaving { bytes: known, .. } = &mut flight.state
+            && flight.flow == flow
+        {
+            *known += bytes;
         }
-        match &mut flight.state {
-            State::Coming { bytes: known } => *known += bytes,
-            State::Leaving { bytes: known, until } if now <= *until => *known += bytes,
-            State::Leaving { bytes: known, .. } => {
-                let sample = *known as f64;
-                self.average =
-                    Some(self.average.map_or(sample, |known| known + (sample - known) * (1.0 - KNOWN)));
-                flight.state = State::Over;
-            }
-            State::Over => {}
+    }
+
+    /// Takes a flight into the average if all of it has come; whether it leaves no longer.
+    fn ends(&mut self, now: Instant, place: usize) -> bool {
+        let State::Leaving { bytes, until } = self.flights[place].state else { return true };
+        if now <= until {
+            return false;
         }
+        let sample = bytes as f64;
+        self.average = Some(self.average.map_or(sample, |known| known + (sample - known) * NEW));
+        self.flights[place].state = State::Over;
+        true
     }
 
     /// Notes that data of a connection leave for the user; what they bring comes back no sooner than after `answered`.
     pub fn departs(&mut self, now: Instant, flow: u64, answered: Duration) {
-        let flight = &mut self.flights[flow as usize % FLOWS];
+        let place = flow as usize % FLOWS;
+        let flight = &mut self.flights[place];
         if let State::Coming { bytes } = flight.state
             && flight.flow == flow
         {
             flight.state = State::Leaving { bytes, until: now + answered };
+            self.leaving.push_back(place);
         }
     }
 }
@@ -121,7 +135,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(n)
     }
 
-    /// A handshake, `packets` of 1000 bytes, the first of which leaves, and one more that was answered.
+    /// A handshake, `packets` of 1000 bytes, the first of which leaves, another in time and one that was answered.
     fn connects(flights: &mut FirstFlights, at: u64, flow: u64, packets: u64) -> u64 {
         let brings = flights.opens(ms(at), flow);
         (0..packets).for_each(|n| flights.arrives(ms(at + 20 + n), flow, 1000));
@@ -140,6 +154,18 @@ mod tests {
         assert_eq!(connects(&mut flights, 100, 2, 3), 4000);
         assert_eq!(connects(&mut flights, 200, 3, 19), 4000);
         assert_eq!(connects(&mut flights, 300, 4, 1), 5000, "a sixteenth of 16 000 more");
+    }
+
+    #[test]
+    fn a_flight_after_which_nothing_comes_counts_too() {
+        let mut flights = FirstFlights::new();
+        assert_eq!(flights.opens(ms(0), 1), 0);
+        (0..3).for_each(|n| flights.arrives(ms(20 + n), 1, 1000));
+        flights.departs(ms(25), 1, Duration::from_millis(50));
+        flights.arrives(ms(75), 9, 1000);
+        assert_eq!(flights.opens(ms(75), 2), 0, "more may come");
+        flights.arrives(ms(76), 9, 1000);
+        assert_eq!(flights.opens(ms(76), 3), 3000);
     }
 
     #[test]
