@@ -393,11 +393,15 @@ impl Before {
         self.user_time + self.far_time() + self.longer
     }
 
+    /// Bytes that are to stand before the link, beside first flights.
+    fn aimed_at(&self) -> f64 {
+        (self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64) * STANDS
+    }
+
     /// Bytes that are to stand before the link. First flights count as alike: where a small one came in place of a
     /// large one, and no more stood there, the link would rest.
     fn stands(&self) -> f64 {
-        let aimed_at = self.rate.carried_in(self.config.target) + self.config.packets * PACKET as f64;
-        aimed_at * STANDS + self.flights.expected()
+        self.aimed_at() + self.flights.expected()
     }
 
     /// Bytes that may be outside.
@@ -499,7 +503,8 @@ impl Before {
         let before = core::mem::replace(&mut self.arrived_at, now);
         self.arrived += bytes;
         self.unserved += bytes;
-        self.opening.arrives(now, bytes, self.trip(), self.rate.time_for(self.stands()));
+        let trip = self.user_time + self.far_time();
+        self.opening.arrives(now, bytes, trip, self.rate.time_for(self.aimed_at()));
         let silent = self.times.hears(now, LOST_AFTER);
         if silent {
             self.reasons.note(DecisionReason::Recovered);

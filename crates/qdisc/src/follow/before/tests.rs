@@ -537,6 +537,8 @@ fn a_handshake_counts_as_the_first_flight_that_it_brings() {
     leaves(control, &handshake(12), 60);
     assert_eq!(control.outside.bytes() - before, 9060.0);
     assert_eq!(control.stands() - aimed_at, 9000.0, "a first flight more");
+    let queue = control.rate.time_for(control.aimed_at());
+    assert!(queue < Duration::from_millis(100), "{queue}: what others share is told by a queue without it");
     let trickles = control.loaded_at + control.rate.time_for(9000.0 / TRICKLE);
     assert_eq!(control.room(ms(20_000), 1500), Some(trickles));
     leaves(control, &handshake(12), 60);
