@@ -401,7 +401,7 @@ struct Place(PathBuf);
 
 static PLACES: AtomicU32 = AtomicU32::new(0);
 
-/// What the name of such a folder begins with; the process and a number follow.
+/// Begin of the names of these folders; the process and a number follow.
 const PREFIX: &str = "narrows-machine-";
 
 /// Removes the folders of processes that were killed: each holds a machine's files, some 200 MB.

@@ -22,11 +22,11 @@ struct Flight {
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
-    /// So many bytes have come, and none have left for the user.
+    /// Bytes that have come while none have left for the user.
     Coming { bytes: u64 },
-    /// What comes after `until` may be answered already.
+    /// Bytes that have come by `until`: later ones may have been asked for by an acknowledgment.
     Leaving { bytes: u64, until: Instant },
-    /// All came.
+    /// The flight counts in the average.
     #[default]
     Over,
 }
@@ -89,7 +89,7 @@ impl FirstFlights {
         }
     }
 
-    /// Takes a flight into the average if all of it has come; whether it leaves no longer.
+    /// Takes a flight into the average if all of it has come. Returns whether the flight is over.
     fn ends(&mut self, now: Instant, place: usize) -> bool {
         let State::Leaving { bytes, until } = self.flights[place].state else { return true };
         if now <= until {
