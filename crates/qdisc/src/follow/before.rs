@@ -486,6 +486,9 @@ impl Before {
 
     /// Notes a packet that goes up. It brings no news of the link before the box.
     pub fn returns(&mut self, now: Instant, header: &Header) -> bool {
+        if first_flights::asks(header) {
+            self.flights.asks(header.key.reverse().hash(self.seed));
+        }
         if let Some((sent, echo)) = header.tcp.and_then(|t| t.timestamps) {
             let flow = header.key.reverse().hash(self.seed);
             self.far.note(now, flow, sent);

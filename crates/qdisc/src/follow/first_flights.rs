@@ -22,6 +22,8 @@ struct Flight {
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
+    /// The user has asked for a connection.
+    Asked,
     /// Bytes that have come while none have left for the user.
     Coming { bytes: u64 },
     /// Bytes that have come by `until`: later ones may have been asked for by an acknowledgment.
@@ -61,15 +63,23 @@ impl FirstFlights {
         self.average.filter(|_| self.come).unwrap_or_default()
     }
 
-    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none
-    /// if that part has left before.
-    pub fn opens(&mut self, now: Instant, flow: u64) -> u64 {
-        (self.opened_at, self.come) = (now, true);
+    /// Notes that a user asks for a connection.
+    pub fn asks(&mut self, flow: u64) {
         let flight = &mut self.flights[flow as usize % FLOWS];
-        if flight.flow == flow {
+        if flight.flow != flow {
+            *flight = Flight { flow, state: State::Asked };
+        }
+    }
+
+    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none if
+    /// that part has left before, or the user has not asked.
+    pub fn opens(&mut self, now: Instant, flow: u64) -> u64 {
+        let flight = &mut self.flights[flow as usize % FLOWS];
+        if flight.flow != flow || !matches!(flight.state, State::Asked) {
             return 0;
         }
-        *flight = Flight { flow, state: State::Coming { bytes: 0 } };
+        flight.state = State::Coming { bytes: 0 };
+        (self.opened_at, self.come) = (now, true);
         self.average.unwrap_or_default() as u64
     }
 
@@ -114,6 +124,12 @@ impl FirstFlights {
     }
 }
 
+/// Whether a packet from a user asks for a connection.
+pub(super) fn asks(header: &Header) -> bool {
+    let tcp = header.tcp.is_some_and(|tcp| tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK));
+    tcp || header.quic == Some(QuicPacket::Initial)
+}
+
 /// Whether a packet from a server is its part of a handshake, which lets the user ask.
 pub(super) fn opens(header: &Header) -> bool {
     let accepts = header.tcp.is_some_and(|tcp| tcp.flags.has(Flags::SYN.and(Flags::ACK)));
@@ -137,6 +153,7 @@ mod tests {
 
     /// A handshake, `packets` of 1000 bytes, the first of which leaves, another in time and one that was answered.
     fn connects(flights: &mut FirstFlights, at: u64, flow: u64, packets: u64) -> u64 {
+        flights.asks(flow);
         let brings = flights.opens(ms(at), flow);
         (0..packets).for_each(|n| flights.arrives(ms(at + 20 + n), flow, 1000));
         flights.departs(ms(at + 20), flow, Duration::from_millis(50));
@@ -159,10 +176,12 @@ mod tests {
     #[test]
     fn a_flight_after_which_nothing_comes_counts_too() {
         let mut flights = FirstFlights::new();
+        flights.asks(1);
         assert_eq!(flights.opens(ms(0), 1), 0);
         (0..3).for_each(|n| flights.arrives(ms(20 + n), 1, 1000));
         flights.departs(ms(25), 1, Duration::from_millis(50));
         flights.arrives(ms(75), 9, 1000);
+        (2..4).for_each(|flow| flights.asks(flow));
         assert_eq!(flights.opens(ms(75), 2), 0, "more may come");
         flights.arrives(ms(76), 9, 1000);
         assert_eq!(flights.opens(ms(76), 3), 3000);
@@ -172,10 +191,22 @@ mod tests {
     fn a_handshake_that_leaves_again_brings_nothing_more() {
         let mut flights = FirstFlights::new();
         connects(&mut flights, 0, 1, 3);
+        (2..4).for_each(|flow| flights.asks(flow));
         assert_eq!(flights.opens(ms(200), 2), 4000);
+        flights.asks(2);
         assert_eq!(flights.opens(ms(1200), 2), 0);
         connects(&mut flights, 2000, 1, 99);
         assert_eq!(flights.opens(ms(2500), 3), 4000, "a connection that went on is no first flight");
+    }
+
+    #[test]
+    fn what_nobody_asked_for_brings_nothing() {
+        let mut flights = FirstFlights::new();
+        connects(&mut flights, 0, 1, 3);
+        assert_eq!(flights.opens(ms(5000), 2), 0, "sent by somebody outside, to users or for them");
+        assert_eq!(flights.expected(), 4000.0);
+        flights.arrives(ms(5000), 2, 60);
+        assert_eq!(flights.expected(), 0.0);
     }
 
     #[test]
@@ -187,28 +218,29 @@ mod tests {
         assert_eq!(flights.expected(), 4000.0);
         flights.arrives(ms(2000), 9, 1000);
         assert_eq!(flights.expected(), 0.0);
+        flights.asks(2);
         flights.opens(ms(9000), 2);
         assert_eq!(flights.expected(), 4000.0);
     }
 
     #[test]
-    fn only_a_servers_part_of_a_handshake_opens() {
+    fn a_users_and_a_servers_part_of_a_handshake_are_known() {
         let tcp = |flags, payload| {
             let tcp = TcpHeader { flags, payload, ..TcpHeader::default() };
             let header = Header { tcp: Some(tcp), ..Header::default() };
-            (opens(&header), carries(&header))
+            (asks(&header), opens(&header), carries(&header))
         };
-        assert_eq!(tcp(Flags::SYN.and(Flags::ACK), 0), (true, false));
-        assert_eq!(tcp(Flags::SYN, 0), (false, false), "somebody outside who asks a user");
-        assert_eq!(tcp(Flags::ACK, 0), (false, false));
-        assert_eq!(tcp(Flags::ACK, 1448), (false, true));
+        assert_eq!(tcp(Flags::SYN.and(Flags::ACK), 0), (false, true, false));
+        assert_eq!(tcp(Flags::SYN, 0), (true, false, false));
+        assert_eq!(tcp(Flags::ACK, 0), (false, false, false));
+        assert_eq!(tcp(Flags::ACK, 1448), (false, false, true));
         let quic = |packet| {
             let header = Header { quic: Some(packet), ..Header::default() };
-            (opens(&header), carries(&header))
+            (asks(&header), opens(&header), carries(&header))
         };
-        assert_eq!(quic(QuicPacket::Initial), (true, false));
-        assert_eq!(quic(QuicPacket::Handshake), (false, false));
-        assert_eq!(quic(QuicPacket::Short { spin: false }), (false, true));
+        assert_eq!(quic(QuicPacket::Initial), (true, true, false), "both sides' first packets are alike");
+        assert_eq!(quic(QuicPacket::Handshake), (false, false, false));
+        assert_eq!(quic(QuicPacket::Short { spin: false }), (false, false, true));
         assert_eq!(opens(&Header::default()), carries(&Header::default()));
     }
 }

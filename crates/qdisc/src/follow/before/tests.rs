@@ -522,10 +522,16 @@ fn a_handshake_counts_as_the_first_flight_that_it_brings() {
         packet.header.tcp = Some(TcpHeader { flags: Flags::SYN.and(Flags::ACK), ..TcpHeader::default() });
         packet
     };
+    let asks = |control: &mut Before, user| {
+        let mut packet = segment(user, true, (5, 0), 1);
+        packet.header.tcp = Some(TcpHeader { flags: Flags::SYN, ..TcpHeader::default() });
+        control.returns(ms(20_000), &packet.header);
+    };
     let leaves = |control: &mut Before, packet: &Record, bytes| {
         let departure = Departure { header: &packet.header, bytes, waiting: true, brings_more: true };
         control.departs(ms(20_000), &departure);
     };
+    (11..13).for_each(|user| asks(control, user));
     leaves(control, &handshake(11), 60);
     let data = segment(11, false, (5, 0), 1);
     (0..6).for_each(|_| _ = control.arrives(ms(20_000), &data.header, 1500));
