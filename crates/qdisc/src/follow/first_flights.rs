@@ -71,8 +71,8 @@ impl FirstFlights {
         }
     }
 
-    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none if
-    /// that part has left before, or the user has not asked.
+    /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none
+    /// if that part has left before, or the user has not asked.
     pub fn opens(&mut self, now: Instant, flow: u64) -> u64 {
         let flight = &mut self.flights[flow as usize % FLOWS];
         if flight.flow != flow || !matches!(flight.state, State::Asked) {
