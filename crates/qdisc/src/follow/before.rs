@@ -472,10 +472,7 @@ impl Before {
         }
         self.outside.pass(now);
         let way = (self.user_time + self.paths.to(server(header, self.seed))).min(paths::LONGEST);
-        let first_flight = if first_flights::opens(header) { self.flights.opens(now, flow) } else { 0 };
-        if first_flights::carries(header) {
-            self.flights.departs(now, flow, way + self.late);
-        }
+        let first_flight = self.flights.leaves(now, header, flow, way + self.late);
         if brings_more || first_flight > 0 {
             let own = if brings_more { bytes } else { 0 };
             self.outside.add(now + way, own + first_flight);

@@ -71,9 +71,19 @@ impl FirstFlights {
         }
     }
 
+    /// Notes that a packet of a connection leaves for the user; what data bring comes back no sooner than after
+    /// `answered`. Returns the bytes of the first flight that the packet brings.
+    pub fn leaves(&mut self, now: Instant, header: &Header, flow: u64, answered: Duration) -> u64 {
+        let brings = if opens(header) { self.opens(now, flow) } else { 0 };
+        if carries(header) {
+            self.departs(now, flow, answered);
+        }
+        brings
+    }
+
     /// Notes that the server's part of a handshake leaves for the user. Returns the bytes that follow on average; none
     /// if that part has left before, or the user has not asked.
-    pub fn opens(&mut self, now: Instant, flow: u64) -> u64 {
+    fn opens(&mut self, now: Instant, flow: u64) -> u64 {
         let flight = &mut self.flights[flow as usize % FLOWS];
         if flight.flow != flow || !matches!(flight.state, State::Asked) {
             return 0;
@@ -99,7 +109,7 @@ impl FirstFlights {
         }
     }
 
-    /// Takes a flight into the average if all of it has come. Returns whether the flight is over.
+    /// Adds the flight at a place to the average, once no more of it can come. Returns whether the flight is over.
     fn ends(&mut self, now: Instant, place: usize) -> bool {
         let State::Leaving { bytes, until } = self.flights[place].state else { return true };
         if now <= until {
@@ -112,7 +122,7 @@ impl FirstFlights {
     }
 
     /// Notes that data of a connection leave for the user; what they bring comes back no sooner than after `answered`.
-    pub fn departs(&mut self, now: Instant, flow: u64, answered: Duration) {
+    fn departs(&mut self, now: Instant, flow: u64, answered: Duration) {
         let place = flow as usize % FLOWS;
         let flight = &mut self.flights[place];
         if let State::Coming { bytes } = flight.state
@@ -131,13 +141,13 @@ pub(super) fn asks(header: &Header) -> bool {
 }
 
 /// Whether a packet from a server is its part of a handshake, which lets the user ask.
-pub(super) fn opens(header: &Header) -> bool {
+fn opens(header: &Header) -> bool {
     let accepts = header.tcp.is_some_and(|tcp| tcp.flags.has(Flags::SYN.and(Flags::ACK)));
     accepts || header.quic == Some(QuicPacket::Initial)
 }
 
 /// Whether a packet may carry what the user asked for after the handshake.
-pub(super) fn carries(header: &Header) -> bool {
+fn carries(header: &Header) -> bool {
     header.tcp.is_some_and(|tcp| tcp.payload > 0) || matches!(header.quic, Some(QuicPacket::Short { .. }))
 }
 
@@ -241,6 +251,7 @@ mod tests {
         assert_eq!(quic(QuicPacket::Initial), (true, true, false), "both sides' first packets are alike");
         assert_eq!(quic(QuicPacket::Handshake), (false, false, false));
         assert_eq!(quic(QuicPacket::Short { spin: false }), (false, false, true));
-        assert_eq!(opens(&Header::default()), carries(&Header::default()));
+        let other = Header::default();
+        assert_eq!((asks(&other), opens(&other), carries(&other)), (false, false, false));
     }
 }
